@@ -14,6 +14,10 @@ if not os.access(__path__[0], os.W_OK):
 
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / "kernels"))
 
+_threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+if not (_threads.isdecimal() and int(_threads)):
+    del os.environ["NUMBA_NUM_THREADS"]  # numba would not start; our kernels do not use its threads
+
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]

@@ -30,6 +30,7 @@ from .datasets.publishers import Download as Download
 from .errors import BenchError as BenchError
 from .errors import InputError as InputError
 from .errors import UsageError as UsageError
+from .errors import check_memory as check_memory
 from .hookspecs import hookimpl as hookimpl
 from .hookspecs import provide_datasets as provide_datasets
 from .hookspecs import provide_learners as provide_learners
@@ -39,6 +40,7 @@ from .parameters import linear as linear
 from .parameters import log as log
 from .parameters import param as param
 from .protocols import DIVERGED as DIVERGED
+from .protocols import ELSEWHERE as ELSEWHERE
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
 from .protocols import Dataset as Dataset
@@ -46,7 +48,6 @@ from .protocols import FitContext as FitContext
 from .protocols import Metric as Metric
 from .protocols import MetricValues as MetricValues
 from .protocols import Source as Source
-from .protocols import StageTree as StageTree
 from .results.budgets import Budget as Budget
 from .results.store import Store as Store
 from .sequential import STOP as STOP

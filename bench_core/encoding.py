@@ -26,20 +26,33 @@ MISSING = (
     *("nan", "-nan", "NaN", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
 """Missing cells of a file, as in pandas."""
+TRUTH = ("true", "false")
+"""Words for 1 and 0 in a column of numbers, in any case."""
 NONE = "None"
 """A missing cell among numbers, else a word."""
 NO_TEXT = frozenset(("None", "nan", "NaT", "<NA>"))
 """Text forms of missing values that are not text."""
 
 COMMA, YEAR_FIRST = ",", "Y-M-D"
-"""Formats of columns (see ``ColumnEncoding``), besides ``D.M.Y``, ``D/M/Y`` and ``M/D/Y``."""
+"""Formats of columns, besides ``D.M.Y`` and others (see ``ColumnEncoding``)."""
 _SPACES = "\u00a0\u202f '"  # group separators, besides the points of 1.234,50
 _GROUPED = re.compile(rf"[+-]?(\d{{1,3}}([.{_SPACES}]\d{{3}})+|\d+)(,\d+)?([eE][+-]?\d+)?")
 _POINTS = str.maketrans({",": ".", **dict.fromkeys(f".{_SPACES}")})
-_TIME = r"(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?(?:Z|([+-]\d{2}):?(\d{2}))?)?"
-_YEAR_FIRST = re.compile(rf"(\d{{4}})-(\d{{1,2}})-(\d{{1,2}}){_TIME}")
 _FIRST_DAY = date(1970, 1, 1).toordinal()
-_YEAR_LAST = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]{{0,6}}"
+_DATE = re.compile(
+    r"(?:(?P<y>\d{4})(?P<s>[-/.])(?P<m>\d{1,2})(?P=s)(?P<d>\d{1,2})"
+    r"|(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<last>\d{4}|\d{2})"
+    rf"|(?:[a-z]{{3,9}},? )?(?:(?P<d1>\d{{1,2}})(?P<gap>[ -/]|\. ?)?(?P<m1>{_MONTH})\.?[- /]?"
+    rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}}),? )(?P<y1>\d{{4}}|\d{{2}}))"
+    r"(?:(?:T|,? |:)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<seconds>\d{2}(?:[.,]\d+)?))?"
+    r"(?: ?(?P<half>[ap])\.?m\.?)?"
+    r"(?: ?(?:Z|UTC|GMT|(?P<sign>[+-])(?P<east>\d{2})(?::?(?P<rest>\d{2}))?))?)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A date and perhaps a time: 2024-02-01, 1.2.2024 or 1-Feb-2024, 14:15:16.5 or 2:15 PM, and an
+offset from UTC, +01 or +0100 or +01:00."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class ColumnEncoding:
     text has its own feature. ``missing``: further texts that mean a missing value. ``offset`` is
     subtracted from numbers. ``made``: the features that a transformer of this name made.
     ``format``: how its text is read as numbers: "" with decimal points, "," with decimal commas;
-    as dates: "Y-M-D", and besides "D.M.Y", "D/M/Y" or "M/D/Y".
+    as dates: "Y-M-D" or a month by name, and besides "D.M.Y", "D/M/Y", "M/D/Y", "D-M-Y" or "M-D-Y".
     """
 
     name: str
@@ -155,6 +168,8 @@ def number_of(cell: Any, format: str = "") -> float:
         if not isinstance(cell, datetime):
             return float(cell.toordinal() - _FIRST_DAY)
         return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp() / 86400
+    if isinstance(cell, np.datetime64):
+        return float((cell - EPOCH) / np.timedelta64(1, "D"))
     if isinstance(cell, bytes | complex):
         raise ValueError(f"{cell!r:.60} is not a number")
     try:
@@ -177,7 +192,7 @@ def _number_in(text: str, format: str) -> float:
     try:
         return float(number)
     except ValueError:
-        if text.lower() in ("true", "false"):
+        if text.lower() in TRUTH:
             return float(text.lower() == "true")
         raise ValueError(f"{text!r:.60} is not a number") from None
 
@@ -189,46 +204,62 @@ def with_point(text: str) -> str:
     return text.translate(_POINTS) if _GROUPED.fullmatch(text) else text
 
 
-def date_format(texts: Iterable[str]) -> str:
-    """Return the format of dates, "" if they have none in common or it is ambiguous."""
-    texts = [*texts]
-    if all(map(_YEAR_FIRST.fullmatch, texts)):
-        return YEAR_FIRST
-    matches = [match for match in map(_YEAR_LAST.fullmatch, texts) if match is not None]
-    marks = {match[2] for match in matches}
-    if len(matches) < len(texts) or len(marks) > 1:
+def is_date(text: str) -> bool:
+    """True if a text has a form of dates, also if there is no such day."""
+    return _DATE.fullmatch(text) is not None
+
+
+def date_format(dates: Iterable[str]) -> str:
+    """Return the format of texts that have a form of dates, "" if it is ambiguous."""
+    matches = [match for match in map(_DATE.fullmatch, dates) if match is not None]
+    if any(len(match["last"] or match["y1"] or "year") == 2 for match in matches):
         return ""
-    if marks == {"."}:
-        return "D.M.Y"
-    first, second = (max(int(match[k]) for match in matches) for k in (1, 3))
-    if (first > 12) == (second > 12):
+    numbered = [match for match in matches if match["mark"]]
+    marks = {match["mark"] for match in numbered}
+    if len(marks) != 1:
+        return "" if marks else YEAR_FIRST
+    mark = marks.pop()
+    first, second = (max(int(match[k]) for match in numbered) for k in ("first", "second"))
+    if mark != "." and (first > 12) == (second > 12):
         return ""
-    return "D/M/Y" if first > 12 else "M/D/Y"
+    return f"D{mark}M{mark}Y" if mark == "." or first > 12 else f"M{mark}D{mark}Y"
 
 
 def days_of(text: str, format: str) -> float:
     """Return a date, with or without a time, as days since 1970-01-01 in UTC.
 
-    Dates such as 2024-02-01 are read in every ``format``. Raises ValueError for any other text.
+    Dates such as 2024-02-01 and 1-Feb-2024 are read in every ``format``. Raises ValueError for any
+    other text.
     """
     try:
-        if (match := _YEAR_FIRST.fullmatch(text)) is not None:
-            year, month, day, hour, minute, second, east, rest = match.groups()
-            days = date(int(year), int(month), int(day)).toordinal() - _FIRST_DAY
-            if hour is None:
-                return float(days)
-            hours, minutes, seconds = int(hour), int(minute), float(second or 0)
-            if hours > 23 or minutes > 59 or seconds >= 60:
-                raise ValueError
-            if east is not None:
-                hours -= int(east)
-                minutes -= int(east[0] + rest)
-            return (86400 * days + 3600 * hours + 60 * minutes + seconds) / 86400
-        match = _YEAR_LAST.fullmatch(text)
-        if match is None or match[2] != format[1]:
+        match = _DATE.fullmatch(text)
+        if match is None or (match["mark"] and match["mark"] != format[1]):
             raise ValueError
-        first, second, year = int(match[1]), int(match[3]), int(match[4])
-        month, day = (first, second) if format[0] == "M" else (second, first)
-        return float(date(year, month, day).toordinal() - _FIRST_DAY)
+        year = match["y"] or match["last"] or match["y1"]
+        if match["mark"]:
+            day, month = (int(match[k]) for k in ("first", "second"))
+            day, month = (month, day) if format[0] == "M" else (day, month)
+        else:
+            name = match["m1"] or match["m2"]
+            month = _MONTHS.index(name[:3].lower()) + 1 if name else int(match["m"])
+            day = int(match["d"] or match["d1"] or match["d2"])
+        if len(year) == 2:
+            raise ValueError
+        days = date(int(year), month, day).toordinal() - _FIRST_DAY
+        if match["hour"] is None:
+            return float(days)
+        hour, minute = int(match["hour"]), int(match["minute"])
+        second = float((match["seconds"] or "0").replace(",", "."))
+        if half := match["half"]:
+            if not 1 <= hour <= 12:
+                raise ValueError
+            hour = hour % 12 + 12 * (half in "pP")
+        if hour > 23 or minute > 59 or second >= 60:
+            raise ValueError
+        if match["east"]:
+            east = int(f"{match['sign']}1")
+            hour -= east * int(match["east"])
+            minute -= east * int(match["rest"] or 0)
+        return (86400 * days + 3600 * hour + 60 * minute + second) / 86400
     except ValueError:
         raise ValueError(f"{text!r:.60} is not a date such as 2024-02-01") from None

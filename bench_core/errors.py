@@ -1,5 +1,6 @@
 """Errors that a user can correct: one line with location, cause and remedy."""
 
+import errno
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,24 @@ class InputError(BenchError):
 
 class UsageError(BenchError):
     """An unknown name, a wrong parameter or a contradiction between options."""
+
+
+NO_MEMORY = ("out of memory", "bad_alloc", "bad allocation", "allocate memory", "memoryerror")
+"""Parts of messages of compiled libraries, which seldom raise MemoryError."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """True if an error, of any library, says that memory ran out."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    return not isinstance(error, BenchError) and any(p in str(error).lower() for p in NO_MEMORY)
+
+
+def check_memory(error: BaseException, place: object = "") -> None:
+    """Raise MemoryError, with the place, for an error that lacks memory. Handlers call it before
+    they blame a file or a plugin."""
+    if lacks_memory(error):
+        raise MemoryError(": ".join(filter(None, map(str, (place, error))))) from error
 
 
 Spelling = Callable[[str, str, object], str]
@@ -70,9 +89,10 @@ def charging(culprit: str) -> Iterator[None]:
     Errors meant for users are passed on."""
     try:
         yield
-    except (BenchError, MemoryError):
+    except BenchError:
         raise
     except Exception as error:
+        check_memory(error, culprit)
         raise InputError(f"{culprit} fails ({fault(error)}); --debug shows more") from error
 
 

@@ -11,11 +11,11 @@ Such a field of ``RunRequest`` or ``TableOptions`` defines the command's option 
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench_core.errors import UsageError, one_line, option
+from bench_core.errors import UsageError, one_line, option, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,35 @@ class Form:
         return tuple(value) if self.many else value
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def listed(text: str, exists: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
+    """Return the names in a text, separated by commas.
 
+    A name that exists is meant as it is written, with its commas. Others may have commas in
+    parentheses, as ``ndcg@5(a=1,b=2)``.
+    """
+    words = re.split(r",(?![^(]*\))", text) if not exists(text) else [text]
+    names: list[str] = []
+    while words:
+        most = min(len(words), _MOST_COMMAS)
+        several = (k for k in range(most, 1, -1) if exists(",".join(words[:k]).strip()))
+        count = next(several, 1)
+        names.append(",".join(words[:count]).strip())
+        del words[:count]
+    return tuple(filter(None, names))
+
+
+def chosen(kind: str, texts: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the known names in lists. Raises UsageError for an unknown one."""
+    every = list(known)
+    names = dict.fromkeys(n for text in texts for n in listed(text, every.__contains__))
+    require(kind, names, every)
+    return tuple(names)
+
+
+_MOST_COMMAS = 20  # in a name that is looked up
 
 TEXT = Form("text", "NAME", fits=lambda value: isinstance(value, str))
-NAMES = Form("a name", "NAMES", _names, many=True)
+NAMES = Form("a name", "NAMES", listed, many=True)
 TEXTS = Form("text", "TEXT", lambda text: (text,), many=True, commas=False)
 FLAG = Form("True or False", "", fits=lambda value: value in (True, False))
 FILE = replace(TEXT, metavar="FILE")
@@ -80,7 +103,7 @@ def whole_numbers(most: int) -> Form:
 
     def read(text: str) -> tuple[int, ...]:
         numbers: list[int] = []
-        for name in _names(text):
+        for name in listed(text):
             first, dash, last = name.partition("-")
             if dash and int(last) - int(first) > 10_000:
                 raise ValueError("too many")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,19 +193,21 @@ class FitContext(Protocol):
     def fitted(self, learner: BudgetedLearner) -> Any:
         """Return the model of one of ``needs()``, trained once and shared by all trials."""
 
-    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Return read-only arrays that depend only on the TRAINING DATA and ``name``, built once.
+    def shared(self, inputs: Any, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+        """Return read-only arrays, built once for all fits on these data.
 
-        ``name`` must contain every setting that the arrays depend on (``"codes-255"``).
+        ``inputs`` hold everything that the arrays depend on, by content: JSON, arrays, examples,
+        learners, prices and models, such as ``("codes", 255, train.X)``. So a learner that fits
+        another one on other rows, or over another model, never gets arrays of the first.
         """
 
     def trained(
-        self, name: str, build: Callable[[], Mapping[str, Array]], size: int = 1
+        self, inputs: Any, build: Callable[[], Mapping[str, Array]], size: int = 1
     ) -> Mapping[str, Array]:
-        """Return arrays as ``shared``, trained once in a run for all learners with equal needs.
+        """Return arrays as ``shared``, built once in a run.
 
-        They may also depend on prices, seed, metric and ``needs()``. Arrays of a larger ``size``,
-        such as more trees, are returned if they exist, and the caller uses their first part.
+        They may also depend on seed and metric. Arrays of a larger ``size``, such as more trees,
+        are returned if they exist, and the caller uses their first part.
         """
 
     def progress(self, done: int, total: int) -> None:
@@ -233,18 +235,8 @@ class BudgetedModel(Protocol):
 
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
-
-
-class StageTree(NamedTuple):
-    """Stages that rows pass through, for pictures.
-
-    ``parent`` of each stage is -1 for the first, else a lower number. ``sensors`` counts the
-    sensors that may be bought up to its end; ``price`` is their total price.
-    """
-
-    parent: tuple[int, ...]
-    sensors: tuple[int, ...]
-    price: tuple[float, ...]
+ELSEWHERE = "trained elsewhere"
+"""Mark of an existing model, as it is."""
 
 
 class CompleteModel(BudgetedModel, Protocol):
@@ -258,8 +250,6 @@ class CompleteModel(BudgetedModel, Protocol):
     marks: tuple[str, ...] = ()
     """Words that boards show with the model's results (such as ``DIVERGED``): at most 5, each of up
     to 24 lower-case letters, digits, spaces and hyphens, and not a verdict."""
-    stage_tree: StageTree | None = None
-    """At most 100 stages, for pictures; each prediction must then have a ``stage``."""
 
 
 @runtime_checkable

@@ -41,7 +41,7 @@ class Policy(Protocol):
     """Required members of a policy. Its functions receive independent rows of one block.
 
     ``cells`` (n, d) float32 are NaN if not bought. ``bought`` (n, k) marks the ``Purchases`` made.
-    The policy may modify both.
+    The policy may modify both, and keeps nothing of a row for another call.
 
     Optional members: ``nested = True`` if each stop extends the purchases of the previous stop in
     the same order; the computation then continues from there. ``offer(cells, bought, left)``
@@ -252,6 +252,10 @@ class Sequential:
             found = self._answer(features, rows, {name: stop}, before)
             before = rows.bought.copy(), found.scores
             yield found
+
+    def predict_at(self, features: Features, point: Mapping[str, Any]) -> Prediction:
+        """Prediction at one of the stops alone."""
+        return self._answer(features, self.begin(len(features), self.prices), dict(point))
 
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
         """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under

@@ -73,7 +73,7 @@ ORDER = (
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
     *("bench_core.datasets.cache", "bench_core.datasets.publishers", "bench_core.serving"),
-    "bench_core.optimum",
+    *("bench_core.optimum", "bench_core.encoding", "bench_core.errors"),
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
 HEAVY = {"numba", "scipy", "pandas", "sklearn"}

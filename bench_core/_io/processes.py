@@ -1,11 +1,12 @@
-"""Processes and their descendants: memory, processor time, and termination."""
+"""Processes and their descendants: memory and termination."""
 
 import contextlib
 import ctypes
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO
 
 import psutil
 
@@ -17,7 +18,7 @@ Processes = list[psutil.Process]
 
 def die_with(parent: int) -> None:
     """End this process when its parent, ``parent``, ends, and adopt orphaned descendants, so that
-    ``families`` finds them (Linux)."""
+    ``descendants`` finds them (Linux)."""
     if LINUX:
         libc = ctypes.CDLL(None)
         libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
@@ -26,28 +27,29 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Return the two pipes to the parent, separate from a learner's output and input."""
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, sink
+
+
 def has_children() -> bool:
     """True if a process started by this one is still running."""
     children = psutil.Process().children()
     return bool(psutil.wait_procs(children, timeout=0)[1])
 
 
-def families(roots: Iterable[int]) -> Mapping[int, Processes]:
-    """Return the running descendants of each process, parents first.
-
-    All processes are listed once, in about 10 ms for any number of roots.
-    """
-    children: dict[int, Processes] = {}
-    for process in psutil.process_iter(["ppid", "status"]):
-        if process.info["status"] != psutil.STATUS_ZOMBIE:
-            children.setdefault(process.info["ppid"], []).append(process)
-    descendants: dict[int, Processes] = {}
-    for root in roots:
-        below = list(children.get(root, ()))
-        for process in below:  # it grows while it is walked
-            below += children.get(process.pid, ())
-        descendants[root] = below
-    return descendants
+def descendants(process: psutil.Process) -> Processes:
+    """Return all that a process has started and that still runs."""
+    below: Processes = []
+    with contextlib.suppress(psutil.Error):
+        below = process.children(recursive=True)
+    return below
 
 
 def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
@@ -69,15 +71,6 @@ def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
     return min(total, shared_out)
 
 
-def processor_seconds(processes: Sequence[psutil.Process]) -> float:
-    """Return the processor time of processes, and of children that they waited for."""
-    total = 0.0
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            total += sum(process.cpu_times()[:4])  # user and system, own and of children
-    return total
-
-
 def end_all(root: psutil.Process, strays: Iterable[psutil.Process] = ()) -> None:
     """Kill a process and its descendants, including ``strays``, which may have lost their
     parent."""
@@ -87,8 +80,7 @@ def end_all(root: psutil.Process, strays: Iterable[psutil.Process] = ()) -> None
         for process in victims:  # stopped processes start no others
             with contextlib.suppress(psutil.Error):
                 process.suspend()
-        below = families(process.pid for process in victims)
-        family = {*victims, *(child for each in below.values() for child in each)}
+        family = victims.union(*map(descendants, victims))
     for process in victims:
         with contextlib.suppress(psutil.Error):
             process.kill()

@@ -1,36 +1,72 @@
 """Reading of entire files, plain or packed, with errors in one line."""
 
+import bz2
 import gzip
+import lzma
 import tomllib
 import zlib
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
+
+PACKED = (".gz", ".bz2", ".xz")
+"""Suffixes of packed files. Whether a file is packed is decided by its first bytes alone."""
+_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_FORMATS = {
+    b"PK\x03\x04": "a zip archive, such as Excel's .xlsx",
+    b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"7z\xbc\xaf": "packed by 7-Zip",
+    b"\xd0\xcf\x11\xe0": "an old Excel file",
+    b"ARROW1": "an Arrow (Feather) file",
+    b"\x93NUMPY": "a NumPy file",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite format": "a SQLite database",
+    b"\x80": "a pickle",
+    b"{": "JSON",
+    b"[": "JSON",
+    b"@": "an ARFF file",
+    b"<!": "a web page",
+    b"<html": "a web page",
+    b"<HTML": "a web page",
+    b"<?xml": "XML",
+}
+
+
+def other_format(path: Path) -> str:
+    """Return the format of a file that holds no table as text, by its first bytes, else ""."""
+    beginning = read_beginning(path, 64).lstrip()
+    return next((name for start, name in _FORMATS.items() if beginning.startswith(start)), "")
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return the content of a file, unpacked if it ends in ``.gz``.
+    """Return the unpacked content of a file, without a byte order mark of UTF-8.
 
     Raises InputError for a file that is missing, unreadable, truncated or empty.
     """
-    path = Path(path)
-    with _readable(path):
-        raw = path.read_bytes()
-        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    with opened(Path(path)) as file:
+        content: bytes = file.read()
     if not content.strip():
         raise InputError(f"{path}: the file is empty; get it again or name another")
     return content
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    """Open a file's unpacked content. Raises InputError if it is unreadable or truncated."""
-    with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        yield file
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file's unpacked content, behind a byte order mark of UTF-8.
+
+    Raises InputError if it is unreadable or truncated.
+    """
+    with _readable(path), path.open("rb") as raw:
+        start = raw.peek(6)
+        opener = next((o for mark, o in _OPENERS.items() if start.startswith(mark)), nullcontext)
+        with opener(raw) as file:
+            if file.peek(3)[:3] == BOM_UTF8:
+                file.read(3)
+            yield file
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:
@@ -42,7 +78,10 @@ def read_beginning(path: str | Path, size: int) -> bytes:
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if path.is_dir():
+            remedy = "join its Parquet files to one" if any(path.glob("*.p*q*")) else "name a file"
+            raise InputError(f"{path}: a folder, not a file; {remedy}")
+        if path.exists() and not path.is_file():
             raise InputError(
                 f"{path}: a pipe or a device, which cannot be read more than once; "
                 "write its content to a file"
@@ -50,11 +89,12 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; check the name") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise InputError(
-            f"{path}: truncated or damaged gzip file ({error}); get the file again"
+            f"{path}: truncated or damaged packed file ({error}); get the file again"
         ) from error
     except OSError as error:
+        check_memory(error, path)
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check the file"
         ) from error
@@ -68,7 +108,7 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
     """
     content = read_bytes(path)
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         if not encoding:
             line = content.count(b"\n", 0, error.start) + 1

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bench_core.api.arguments import request_of, taking
+from bench_core.api.arguments import documented, request_of
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
 from bench_core.datasets.user_arrays import InMemory
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, require
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult
 from bench_core.planning.plan import Plan
@@ -44,7 +44,7 @@ load_run = Result.load
 _WORK = ("store", "workers", "executor", "timeout", "memory", "plugins")
 
 
-@taking(RunRequest)
+@documented
 def run(
     X: Table | Splits | None = None,
     y: ArrayLike | str | None = None,
@@ -99,7 +99,7 @@ def run(
         return replace(result, transformer=fitted[0]) if fitted else result
 
 
-@taking(RunRequest)
+@documented
 def plan(
     X: Table | Splits | None = None,
     y: ArrayLike | str | None = None,
@@ -125,7 +125,6 @@ def plan(
         return planned(asked, registry_of(asked), notify)
 
 
-@taking(RunRequest, *_WORK)
 def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any) -> Result:
     """Audit a run's finished trials: replay every query and operating point, and keep the verdicts.
 
@@ -133,11 +132,13 @@ def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any)
 
     Parameters
     ----------
+    store, workers, executor, timeout, memory, plugins
+        As in ``run``.
     """
+    require("argument", options, _WORK)
     return audited(run, request_of(options), on_event or silent)
 
 
-@taking(RunRequest, *_WORK, "data", "caps", "encoding", data="Data sets of the run. Default: all.")
 def reprice(
     run: str = "last",
     *,
@@ -152,7 +153,12 @@ def reprice(
 
     Parameters
     ----------
+    data : default ()
+        Data sets of the run. Default: all.
+    costs, caps, encoding, store, workers, executor, timeout, memory, plugins
+        As in ``run``.
     """
+    require("argument", options, ("data", "caps", "encoding", *_WORK))
     asked = request_of({**options, "costs": costs})
     return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
 

@@ -1,18 +1,17 @@
-"""Arguments of ``bench_core.run``: their signature, their spelling, and the resulting request."""
+"""Arguments of ``bench_core.run``: their signature, and the resulting request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from bench_core._io.frames import pandas_of
+from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
@@ -37,7 +36,12 @@ if TYPE_CHECKING:
     Table: TypeAlias = ArrayLike | DataFrame | Mapping[str, ArrayLike]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_MEANT = {"prices": "costs", "random_state": "seeds", "seed": "seeds", "weights": "sample_weight"}
+_MEANT = {
+    "prices": "did you mean costs?",
+    "random_state": "did you mean seeds?",
+    "weights": "did you mean sample_weight?",
+    "budget": "a budget is given to the result: result.best(60); a limit for rows as caps",
+}
 _APART = ("split", "valid", "test")
 """Options that accept data in memory, and names of files and columns."""
 
@@ -45,50 +49,20 @@ _OF_COSTS = ("unit", "encoding")
 """Table options that also apply to costs."""
 
 
-def spelling_checked(function: Function, allowed: Sequence[str] = ()) -> Function:
-    """Give a function an error that suggests one of ``allowed`` (its own arguments) for others."""
-    known = allowed or [name for name in signature(function).parameters if name != "self"]
-
-    @wraps(function)
-    def checked(*args: Any, **given: Any) -> Any:
-        for name in given:
-            if name in known:
-                continue
-            if _MEANT.get(name) in known:
-                raise TypeError(f"unknown argument {name!r}: did you mean {_MEANT[name]}?")
-            hint = "a budget is given to the result: result.best(60); a limit for rows as caps"
-            why = hint if name == "budget" and allowed else ""
-            raise TypeError(unknown("argument", name, known, why))
-        return function(*args, **given)
-
-    return cast(Function, checked)
-
-
-def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Function]:
-    """Give a function of ``**options`` the arguments of a request, or only the named ones: in its
-    signature, at the end of its docstring, and in the check of its calls. ``texts`` replace those
-    of options."""
-    options = options_of(request)
-    names_of = {name: name for name in options}
-    about = {k: f"{x.help.format_map(names_of)} {x.python}" for k, x in options.items()} | texts
-    options = {name: option for name, option in options.items() if not names or name in names}
-    text = "\n".join(
-        f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"
-        for name, option in options.items()
-    )
-
-    def signed(function: Function) -> Function:
-        declaration = signature(function)
-        arguments = [p for p in declaration.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        arguments += [
-            Parameter(x.name, Parameter.KEYWORD_ONLY, default=x.default) for x in options.values()
-        ]
-        wrapper: Any = spelling_checked(function, [parameter.name for parameter in arguments])
-        wrapper.__signature__ = declaration.replace(parameters=arguments)
-        wrapper.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
-        return cast(Function, wrapper)
-
-    return signed
+def documented(function: Function) -> Function:
+    """Add all options of a run to the signature and the docstring of a function of ``**options``,
+    for ``help``."""
+    options, declared = options_of(RunRequest), signature(function)
+    names = {name: name for name in options}
+    arguments = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    text = function.__doc__ or ""
+    for name, option in options.items():
+        arguments.append(Parameter(name, Parameter.KEYWORD_ONLY, default=option.default))
+        about = fill(f"{option.help.format_map(names)} {option.python}", 88)
+        text += f"{name} : default {option.default!r}\n{indent(about, ' ' * 8)}\n    "
+    function.__doc__ = text
+    vars(function)["__signature__"] = declared.replace(parameters=arguments)
+    return function
 
 
 def request_of(
@@ -104,6 +78,10 @@ def request_of(
     """Return the request with the given options; None leaves an option unchanged."""
     request_options = options_of(RunRequest)
     fields = {k: v for k, v in options.items() if v is not None}
+    for field in fields:
+        if field not in request_options:
+            known = [*request_options, "queries", "sample_weight", "transformer", "progress"]
+            raise UsageError(unknown("argument", field, known, _MEANT.get(field, "")))
     if "positive" in fields:  # a label of any type
         fields["positive"] = str(_plain(fields["positive"]))
     for field, value in fields.items():
@@ -111,25 +89,13 @@ def request_of(
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     if "groups" in fields:
         fields["groups"] = _groups(fields["groups"])
-    names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
         folds = _splits(X, y, queries, fields, transformer, sample_weight)
         splits, fitted = zip(*folds, strict=True)
-        names = splits[0].columns
-        values = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
-        values |= {field: fields.pop(field, None) for field in (*_APART, "task")}
-        values |= {"name": "" if name == "data" else name}
-        # the arguments as text, with ``...`` for objects
-        call = "X"
-        if y is not None:
-            call += f", {y!r}" if isinstance(y, str) else ", y"
-        for field, value in values.items():
-            if _is_given(value):
-                text = repr(str(value)) if isinstance(value, str | Path) else "..."
-                call += f", {field}={text}"
+        fields = {field: fields[field] for field in fields if field not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
-        fields["data"] = InMemory(name, *splits, transformer=fitted[0], call=call)
+        fields["data"] = InMemory(name, *splits, transformer=fitted[0])
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     for field, value in {**rows, "transformer": transformer}.items():
         if X is None and value is not None:
@@ -155,7 +121,7 @@ def request_of(
     if texts:  # also from the mapping of learners
         fields["settings"] = texts
     if "costs" in fields:
-        fields["costs"] = costs_of(fields["costs"], names)
+        fields["costs"] = costs_of(fields["costs"])
     if "caps" in fields:
         with blaming("caps"):
             fields["caps"] = as_caps(fields["caps"])
@@ -252,7 +218,7 @@ def _groups(value: Any) -> tuple[str, ...]:
     """Return groups of columns as text, "a,b"; a group may also be a list of columns. Raises
     UsageError for one column, which shares its measurement with no other."""
     groups = tuple(",".join(map(str, _listed(group))) for group in _listed(value))
-    alone = [group for group in groups if not set(group) & set(",:*?[")]
+    alone = [group for group in groups if not set(group) & set(",:*")]
     if alone:
         ids = "" if isinstance(value, str | list | tuple) else "; ids of rows are queries"
         raise UsageError(
@@ -280,37 +246,38 @@ def _texts(values: Iterable[tuple[str, Any]]) -> Iterator[str]:
         yield f"{name}={toml_literal(value)}"
 
 
-def costs_of(costs: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
-    """Return costs as a file's name, a cost model, or the content of a cost file. ``names`` are the
-    features, () if not known yet. Raises UsageError for other values."""
+def costs_of(costs: Any) -> str | CostFile | CostModel:
+    """Return costs as a file's name, a cost model, or the content of a cost file. Raises UsageError
+    for other values."""
     if isinstance(costs, str | CostFile | CostModel | Path):
         return str(costs) if isinstance(costs, Path) else costs
-    costs = pandas_of(costs)
-    if hasattr(costs, "columns"):  # a data frame
-        if costs.shape[1] > 1:
-            named = costs.index.inferred_type == "string"
-            return CostFile(Path("costs"), costs.to_csv(index=named))
-        costs = costs.squeeze(axis=1)
-    table: Any = costs
-    if hasattr(costs, "to_dict") and getattr(costs, "ndim", 0) == 1:  # a series
-        # a series without an index of names is a list
-        numbered = [*costs.index] == [*range(len(costs))]
-        table = costs.tolist() if numbered else costs.to_dict()
-    if isinstance(table, Mapping):
-        table = {_feature(key, names): _plain(value) for key, value in table.items()}
-        # the content of a cost file, or its costs alone
-        whole = isinstance(table.get("costs"), Mapping | list)
-        whole = whole or isinstance(table.get("model"), str)
-        return CostFile(Path("costs"), "", table if whole else {"costs": table})
-    if isinstance(costs, int | float) or np.ndim(table) != 1:
+    table = _table_of(costs)
+    # the content of a cost file, or its costs alone
+    if isinstance(costs, Mapping):
+        inner = _table_of(costs.get("costs"))
+        if isinstance(inner, Mapping | list) or isinstance(costs.get("model"), str):
+            return CostFile(Path("costs"), "", table | ({"costs": inner} if inner else {}))
+    elif not isinstance(table, list) or not table:
         raise UsageError(
             f"costs is a {type(costs).__name__}; give a mapping of features to costs, one cost for "
             "each feature in order, a cost model or a file"
         )
-    return CostFile(Path("costs"), "", {"costs": [*map(_plain, table)]})
+    return CostFile(Path("costs"), "", {"costs": table})
 
 
-def _feature(key: Any, names: tuple[str, ...]) -> str:
-    """Return a feature's name; an integer is a column number of an array, from 0."""
-    by_number = isinstance(key, int | np.integer) and str(key) not in names
-    return f"x{key}" if by_number and f"x{key}" in names else str(key)
+def _table_of(value: Any) -> Any:
+    """Return a frame or series as rows of cells with titles; other values as ``_listed_cells``."""
+    value = pandas_of(value)
+    value = value.to_frame() if hasattr(value, "to_frame") else value  # a series
+    return rows_of(value) if hasattr(value, "columns") else _listed_cells(value)
+
+
+def _listed_cells(value: Any) -> Any:
+    """Return arrays and tuples as lists, also within a list, and numpy numbers as Python's."""
+    if isinstance(value, np.ndarray):
+        value = np.atleast_1d(np.squeeze(value))
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        return {str(key): _listed_cells(cell) for key, cell in value.items()}
+    several = isinstance(value, list | tuple | range)
+    return [*map(_listed_cells, value)] if several else _plain(value)

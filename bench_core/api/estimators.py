@@ -38,7 +38,7 @@ from sklearn.utils.validation import (
 )
 
 from bench_core import __version__
-from bench_core.api.arguments import checked_metric, costs_of, priced_names, spelling_checked
+from bench_core.api.arguments import checked_metric, costs_of, priced_names
 from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Features, Queries, Task
@@ -174,7 +174,7 @@ class _Budgeted(BaseEstimator):
         if (before := traced(steps, self.n_features_in_)) is not None:
             sizes = [len(own.features) for own in self.encodings_] or [1] * self.n_features_in_
             try:
-                costs = costs_of(self.costs, before.names)
+                costs = costs_of(self.costs)
                 made, inputs = under_input_costs(splits, costs, models, before, sizes)
             except InputError as error:
                 fault = error
@@ -184,7 +184,7 @@ class _Budgeted(BaseEstimator):
                 return made, sensors_of(inputs).names
         splits = by_transformer(splits, priced_names(self.costs))
         try:
-            made = with_costs(splits, costs_of(self.costs, splits.columns), models)
+            made = with_costs(splits, costs_of(self.costs), models)
         except InputError as error:
             unused = [x for x in priced_names(self.costs) if x not in splits.columns]
             if fault is not None and not any("__" in name for name in unused):
@@ -480,9 +480,6 @@ class _Budgeted(BaseEstimator):
         if np.isinf(cells).any():
             raise ValueError("X holds a value too large for float32; scale its column")
         return cells
-
-
-_Budgeted.__init__ = spelling_checked(_Budgeted.__init__)  # type: ignore[method-assign]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):

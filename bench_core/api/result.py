@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from html import escape
 from importlib.util import find_spec
@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.arguments import spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards
@@ -41,7 +40,6 @@ from bench_core.results.operating_points import caps_of
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
-from bench_core.statistics.comparison import Interval
 from bench_core.statistics.split_shift import falling
 from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
 
@@ -66,29 +64,17 @@ METHODS = (
 )
 
 
-@dataclass(frozen=True, repr=False)
-class Best:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Best(Selection):
     """The best learner and setting within a budget on validation, or the cheapest that is sure to
-    reach a target there: one operating point of one model."""
+    reach a target there: one operating point of one model, with its purchases."""
 
-    dataset: str
-    learner: str
-    chosen: str  # by what, in words: at 99% of gbrt's accuracy, within 10 on average
-    params: Mapping[str, Any]  # chosen by most repeats
-    point: Mapping[str, Any]  # chosen by most repeats
-    at: str  # in words
-    metric: str
-    quality: float  # on test, mean over repeats
-    cost: float  # per row on test, mean over repeats
-    valid_quality: float  # on validation
-    audit: str
     features: DataFrame  # purchases, as ``Result.features``
-    interval: Interval  # of the quality, 95%
+    measured: bool  # False for a cap that the run did not measure
     falls: bool  # the learner is worse on test than on validation by more than chance
-    tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
     reason: str  # why no learner is cheaper, or why another limit was taken
-    exported: Callable[[], Folder] = field(compare=False)
+    exported: Callable[[], Folder]
     transformed: bool = False  # the run had a transformer
 
     def model(self) -> Predictor:
@@ -120,14 +106,16 @@ class Best:
         low, high = map(quality, self.interval)
         sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         valid = f"{quality(self.valid_quality)} on validation"
-        reached = f"{self.metric} {valid}, {quality(self.quality)} on test{sure}"
+        reached = f"{self.metric.name} {valid}, {quality(self.quality)} on test{sure}"
         # the exported model may pay less
-        most = "at most " if CAP in self.point and self.cost else ""
+        most = "at most " if CAP in self.setting.point and self.cost else ""
         reached += f" at a cost of {most}{cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
-        level = f"; {ties} in {self.metric}" if sure and self.level else ""
+        level = f"; {ties} in {self.metric.name}" if sure and self.level else ""
         falls = f"; {self.learner} {FALLS} by more than chance" if self.falls else ""
-        return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}{falls}"
+        how = self.words + ("" if self.measured else " (a cap that was not measured)")
+        at = self.setting.short
+        return f"{self.dataset}: {self.learner} {how}, {reached} ({at}){level}{falls}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,7 +226,6 @@ class Result(RunResult):
         one = dataset is not None or len(self._names(None)) == 1
         return frame.drop(columns="dataset") if one else frame
 
-    @spelling_checked
     def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
         """Return one row for each learner's model, in the order of the terminal.
 
@@ -268,7 +255,6 @@ class Result(RunResult):
         require("column of this board", wanted, [*table])
         return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *wanted]))]
 
-    @spelling_checked
     def at(
         self,
         budgets: Amount | Iterable[Amount],
@@ -291,7 +277,6 @@ class Result(RunResult):
         ]
         return self._table(rows, dataset)
 
-    @spelling_checked
     def best(
         self,
         budget: Amount | None = None,
@@ -313,12 +298,8 @@ class Result(RunResult):
         """
         given = budget, budget_kind, keep, quality
         choice, answers, top = self._chosen(dataset, given, learner or "", metric or "")
-        name, limit = choice.dataset, answers.limit
-        lacking = limit.kind == CAP and limit.amount not in caps_of(choice.frame)
-        unmeasured = " (a cap that was not measured)" if lacking else ""
-        setting, standing = top.pick.settings[0], top.standing
-        tier = standing.tier  # 0: without intervals, or at a target
-        level = [s.learner for s in answers.found if s.standing.tier == tier > 0]
+        limit, tier = answers.limit, top.standing.tier  # 0: without intervals, or at a target
+        level = [s.learner for s in answers.found if s.standing.tier == tier > 0 and s is not top]
 
         def exported() -> Folder:
             from bench_core.serving.export import export
@@ -327,22 +308,11 @@ class Result(RunResult):
             return export(Store(self.store), self.info, top, known, best=choice.best)
 
         return Best(
-            dataset=name,
-            learner=top.learner,
-            chosen=top.words + unmeasured,
-            params=dict(setting.params),
-            point=dict(setting.point),
-            at=setting.short,
-            metric=choice.metric.name,
-            quality=top.pick.quality,
-            cost=top.pick.cost,
-            valid_quality=top.pick.valid_quality,
-            audit=top.audit,
+            **{field.name: getattr(top, field.name) for field in fields(Selection)},
             features=self._bought(top),
-            interval=standing.interval if isinstance(limit, Budget) else top.saved.quality,
+            measured=limit.kind != CAP or limit.amount in caps_of(choice.frame),
             falls=bool(choice.places) and top.learner in falling(choice.found, choice.higher),
-            tier=tier,
-            level=tuple(name for name in level if name != top.learner),
+            level=tuple(level),
             reason=answers.reason,
             exported=exported,
             transformed=self.transformer is not None,
@@ -352,7 +322,6 @@ class Result(RunResult):
         named = self.info.request.get("plugins", ())  # a store must not import code
         return load_registry([name for name in named if name in sys.modules])
 
-    @spelling_checked
     def compare(
         self,
         *learners: str,
@@ -392,7 +361,6 @@ class Result(RunResult):
             warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
         return _frame({**pair.fields(), "compared": where} for pair in pairs)
 
-    @spelling_checked
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
         """Return quality with its 95% interval, and cost, at each mean budget at which the curve
         of a learner (None: of each) rises. Between two budgets it is flat."""
@@ -416,7 +384,6 @@ class Result(RunResult):
         ]
         return _frame(rows)
 
-    @spelling_checked
     def features(
         self,
         learner: str | None = None,
@@ -459,7 +426,6 @@ class Result(RunResult):
             for purchase in bought
         )
 
-    @spelling_checked
     def report(
         self,
         path: str | PathLike[str],
@@ -470,18 +436,16 @@ class Result(RunResult):
         """Write the run, or these learners (a list, or "a,b") or a data set alone, to a file; its
         suffix sets the format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats
         of plugins."""
-        names = learners.split(",") if isinstance(learners, str) else learners
         request = ReportRequest(
             self.store,
             self.run,
             Path(path),
             data=[] if dataset is None else [dataset],
-            learners=[name.strip() for name in names],
+            learners=[learners] if isinstance(learners, str) else [*learners],
         )
         write_report(self._registry(), request, warnings.warn)
         return Path(path)
 
-    @spelling_checked
     def plot(self, *, learners: str | Iterable[str] = (), dataset: str | None = None) -> Figure:
         """Return the curves of all learners and data sets, or of these, as a figure; needs
         matplotlib."""

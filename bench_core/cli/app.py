@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from bench_core import __version__
-from bench_core.errors import BenchError, UsageError, spelt, unknown
+from bench_core.errors import BenchError, UsageError, lacks_memory, one_line, spelt, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -76,7 +76,8 @@ def plugin_commands() -> dict[str, EntryPoint]:
 
 def load_command(point: EntryPoint) -> click.Command:
     """Load the command of a plugin. Raises UsageError, naming the plugin, if it fails."""
-    from bench_core.plugins import FAULTS, about, one_line
+    from bench_core.plugins import FAULTS, about
+    from bench_core.plugins import one_line as fault_line
 
     try:
         command = point.load()
@@ -84,7 +85,7 @@ def load_command(point: EntryPoint) -> click.Command:
             raise TypeError(f"{point.value} is not a click command")
     except FAULTS as error:
         raise UsageError(
-            f"verb {point.name!r} of {about(point).origin} does not load: {one_line(error)}"
+            f"verb {point.name!r} of {about(point).origin} does not load: {fault_line(error)}"
         ) from error
     return command
 
@@ -204,6 +205,11 @@ codecs.register_error(SIGNS, _plain_signs)
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the ``bench`` command. ``argv`` excludes the program's name."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # closed by a daemon, absent under pythonw. In this order each gets its own number, which
+        # the next file that is opened would have otherwise
+        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=SIGNS)
@@ -268,14 +274,14 @@ def _explained(error: Exception) -> tuple[int, str]:
         return UNUSABLE_INPUT, _usage_line(error)
     if isinstance(error, BenchError):
         return UNUSABLE_INPUT, str(error)
+    if lacks_memory(error):
+        fault = f"out of memory ({one_line(str(error), 300)})".replace(" ()", "")
+        return UNUSABLE_INPUT, f"{fault}: use fewer rows or columns, or a larger machine"
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
         reason = error.strerror or str(error) or type(error).__name__
         remedy = "choose another place or check permissions"
         return UNUSABLE_INPUT, f"cannot use{where}: {reason}; {remedy}"
-    if isinstance(error, MemoryError):
-        fault = f"out of memory ({error})".replace(" ()", "")
-        return UNUSABLE_INPUT, f"{fault}: use fewer rows or columns, or a larger machine"
     # anything else is a fault of a plugin or of bench
     from bench_core.execution.failures import fault_of
 

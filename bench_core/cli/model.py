@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
-from bench_core.terminal.wording import cost, count, quality, stand_in_notice
+from bench_core.terminal.wording import cost, count, quality, run_line, stand_in_notice
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
@@ -122,7 +122,7 @@ def export_command(
         folder = export(Store(store), info, answer, registry.metrics, **made)
     remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
-    lines += [f"wrote {output}, {answer.words}", *summary(Predictor(folder))]
+    lines += [f"wrote {output}, {answer.words}", run_line(info), *summary(Predictor(folder))]
     lines += [remark] if remark else []
     console().out("\n".join(lines), highlight=False)
 
@@ -296,7 +296,7 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
         text = {encoding.name for encoding in model.encodings if encoding.texts}
         columns = {name: read.table.column(name) for name in model.features}
         cells = {k: c.cells() if k in text else c.numbers() for k, c in columns.items()}
-        X = model.table_features(cells)
+        X = model.table_features({"": rows.labels, **cells})  # labels count rows without cells
     else:
         rows = read
         X = np.full((len(rows), len(model.names)), rows.unwritten, dtype=np.float32)

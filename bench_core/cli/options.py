@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.errors import UsageError, blaming
-from bench_core.option_fields import FLAG, NAMES, Form, options_of
+from bench_core.option_fields import FLAG, TEXTS, Form, options_of
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
@@ -106,16 +106,13 @@ def as_flag(name: str, like: str, value: object) -> str:
     flag = "-p" if name == "plugins" else flag  # as usual
     if value is None or value is True or value == "":
         return f"{flag} {like}".rstrip()
-    texts = [str(value)]
-    if isinstance(value, list):  # names with a comma get their own option
-        plain = ",".join(text for text in value if "," not in text)
-        texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
-    return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
+    return f"{flag} {quote(','.join(value) if isinstance(value, list) else str(value))}"
 
 
 def names_option(*names: str, **given: Any) -> Decorator:
     """Return an option for a list of names that only one verb has."""
-    how: dict[str, Any] = {"type": Written(NAMES), "metavar": "NAMES", "multiple": True}
+    # names are divided where they are known (``chosen``)
+    how: dict[str, Any] = {"type": Written(TEXTS), "metavar": "NAMES", "multiple": True}
     return click.option(*names, callback=_joined(()), **how | given)
 
 

@@ -17,7 +17,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
-from bench_core.terminal.tables import check_output, complain, write_text
+from bench_core.terminal.tables import check_output, complain, on_terminal, write_text
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
 
-    here = output is None and sys.stdout.isatty() and sys.stderr.isatty()
+    here = output is None and on_terminal(sys.stdout) and on_terminal(sys.stderr)
     verbose = options.flag("verbose")
     noted = here and not options.flag("quiet")  # by the progress, just above the board
     shown = ReportRequest(result.store, result.run, output, verbose=verbose, noted=noted)

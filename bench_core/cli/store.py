@@ -12,7 +12,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import UsageError, no_formula, one_line
 from bench_core.terminal.tables import write_bytes, write_text
-from bench_core.terminal.wording import count, duration
+from bench_core.terminal.wording import count, duration, run_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,10 +97,10 @@ def export_command(
     if chosen == "parquet" and output is None:
         raise UsageError("parquet is a binary format: name a file with -o results.parquet")
     opened = Store(store)
-    if features:
-        frame = shares(opened, run)
-    else:
-        frame = with_choices(opened.frame(run, compact=True), opened.info(run))
+    info = opened.info(run)
+    options.note(run_line(info))
+    whole = opened.frame(info.run, compact=True) if not features else None
+    frame = shares(opened, info.run) if whole is None else with_choices(whole, info)
     write_bytes(output or Path("-"), WRITERS[chosen](frame))
     if output is not None:
         options.note(f"wrote {output}")
@@ -126,7 +126,10 @@ def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int
     """
     from bench_core.results.store import Store
 
-    attempts = [a for a in Store(store).attempts(run) if not (failed and a.status == "ok")]
+    opened = Store(store)
+    info = opened.info(run)
+    options.note(run_line(info))
+    attempts = [a for a in opened.attempts(info.run) if not (failed and a.status == "ok")]
     none = "nothing failed" if failed else "no attempt is recorded"
     if output is not None:
         lines = [line for attempt in attempts for line in attempt_lines(attempt)]
@@ -152,8 +155,7 @@ def attempt_lines(attempt: Attempt) -> list[str]:
     about = f"({duration(attempt.seconds)}{again}, {when} UTC{where})"
     named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
     head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
-    reason = attempt.error or attempt.warning
-    why = [f"  {one_line(reason)}"] if reason else []
+    why = [f"  {one_line(attempt.error)}"] if attempt.error else []
     return [head, *why, *detail_lines(attempt.trace, attempt.output)]
 
 

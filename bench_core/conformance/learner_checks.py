@@ -7,6 +7,7 @@ UsageError or InputError.
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from bench_core.costs.model import price_list
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.errors import BenchError
 from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
 from bench_core.execution.predict import PredictedPath, gather, predict_split, readable, units
 from bench_core.parameters import as_json, decode, encode, parameters
 from bench_core.protocols import CompleteLearner
@@ -38,6 +40,7 @@ COPIES_TOLERANCE = 1e-6
 ALONE = 20  # rows or queries that are predicted separately
 SCALE = 1024.0  # a power of two: rescaling is exact in binary
 HUGE = 1e6  # tradeoff at which a feature costs more than any error
+CAPPED = 0.3  # cap of a row, as a part of the price of everything
 FEW, WIDE = 60, 150  # rows; features, which need more than two words of bits
 
 
@@ -145,16 +148,21 @@ def check_blocks(learner: Any, splits: Splits) -> None:
 
 def check_unpaid_cells(learner: Any, splits: Splits) -> None:
     """At every point of every row the model reads only values that it paid for. Its program, or NaN
-    and other rows' values in all other cells, give the same result (the audit of each row).
+    and other rows' values in all other cells, give the same result (the audit of each row). A
+    policy does the same under a cap, and at each point alone.
 
     Remedy: bill each feature that predict_path reads, by ``prices.acquired(features)``, or do not
     read it; compare ``program`` with predict_path step by step.
     """
     model = fitted(learner, splits)
-    # a copy that has not seen the rows before
-    blind = type(model).from_state(model.state())
-    test, prices, classes = splits.test, splits.prices, splits.classes
-    found = replay(model, test, prices, classes, "full", seed="conformance", fresh=lambda: blind)
+    data = splits.test, splits.prices, splits.classes
+    caps = Caps((CAPPED * splits.prices.everything,), splits.constant)
+    path = predict_split(model, *data, caps=caps)
+
+    def fresh() -> Any:
+        return type(model).from_state(deepcopy(model.state()))  # it has seen no row
+
+    found = replay(model, *data, "full", seed="conformance", path=path, fresh=fresh)
     if found.word == "failed":
         raise ConformanceError(f"{found.reason}{_feature_read(model, splits)}")
 

@@ -79,14 +79,13 @@ class Prediction:
     ``point`` names it (``{"trees": 120}``). ``scores``: ranking in any order-preserving unit,
     regression in label units, binary log-odds, each (n,); multi-class (n, K). ``bills`` always has
     ``"path"``, which is audited. Other accountings (``"model"``) contain the same purchases and
-    serve papers that count differently. ``stage`` (n,) is the last stage of each row if the model
-    has a ``stage_tree``. The prediction owns its arrays: a model must not modify them later.
+    serve papers that count differently. The prediction owns its arrays: a model must not modify
+    them later.
     """
 
     point: Mapping[str, int | float]
     scores: FloatArray  # (n,) or (n, K)
     bills: Mapping[str, Bill]
-    stage: IntArray | None = None  # (n,)
 
 
 @dataclass(frozen=True, slots=True)

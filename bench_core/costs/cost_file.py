@@ -1,8 +1,9 @@
 """Cost files: the cost of each feature, and the features that share a measurement.
 
-Four forms, distinguished by their content (``docs/cost-files.md`` has examples):
+Forms, distinguished by their content (``docs/cost-files.md`` has examples):
 
-- CSV with lines ``name,cost`` or ``index,cost``, or a table of more columns (``price_table``);
+- a table, with lines ``name,cost`` or ``name:cost`` or more columns (``price_table``), in text,
+  Parquet, or a JSON list of records; or one cost per line, in the order of the features;
 - JSON, a mapping of names to costs, a list with one cost per feature, or the full form::
 
       {"costs": {"TSH": 22.78, "TT4": 14.51, "T4U": 11.41, "FTI": 0},
@@ -13,14 +14,12 @@ Four forms, distinguished by their content (``docs/cost-files.md`` has examples)
 
   Key ``measured`` (the method of ``bench cost measure``) is for human readers and is ignored. Key
   ``model`` names another cost model, which has additional keys. Without ``costs`` the data set's
-  prices and groups stay. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
-
-- lines ``name:cost``;
-- one cost per line, in the order of the features.
+  prices and groups stay. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite.
 
 Features without names are called 1..d; ``f1``..``fd`` are accepted too. Lines that begin with
 ``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none);
-costs of other names are ignored.
+costs of other names are ignored. Columns with names may be numbered instead (from 0 or from 1) if
+the list has as many numbers as columns, and no column is called so.
 """
 
 import json
@@ -28,15 +27,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench_core._io.text import parse_toml, read_text
+from bench_core._io.frames import rows_of
+from bench_core._io.text import parse_toml, read_beginning, read_text
 from bench_core.arrays import FloatArray
+from bench_core.costs.amounts import amounts, is_empty
 from bench_core.costs.model import (
     NO_UNIT,
     ContradictionError,
@@ -45,8 +46,14 @@ from bench_core.costs.model import (
     SensorPrices,
     price_list,
 )
-from bench_core.costs.price_table import Entry, listed, unused_columns
-from bench_core.errors import InputError, option, unknown
+from bench_core.costs.price_table import (
+    FeatureNames,
+    PriceList,
+    name_of,
+    price_table,
+    rows_of_lines,
+)
+from bench_core.errors import InputError, one_line, option, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 _OF_COSTS = ("costs", "shared", "discounted", "derived")
@@ -60,18 +67,21 @@ LARGEST_COST = 1e100  # sums over features and rows stay finite
 class CostFile:
     """Text of a cost file, and locations for messages.
 
-    ``table``: parsed costs if the file holds more than costs (a suite).
+    ``table``: parsed costs if they are not text (Parquet, Python) or a part of it (a suite).
     """
 
     path: Path
     text: str
-    table: Mapping[str, Any] | None = None  # from a suite
+    table: Any = None
 
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield lines that are neither blank nor comments, each with its location."""
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield f"{self.path}, line {number}", line.strip()
+    def lines(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield lines that are neither blank nor comments, each with its location. A line that
+        begins with one of the data's names is no comment."""
+        marked = tuple(name for name in names if name.startswith("#"))
+        for number, line in enumerate(re.split(r"\r\n?|\n", self.text), start=1):
+            text = line.strip()
+            if text and (not text.startswith("#") or text.startswith(marked)):
+                yield f"{self.path}, line {number}", line
 
     def near(self, name: str) -> str:
         """Location of a key or text in JSON or TOML."""
@@ -86,9 +96,25 @@ class CostFile:
         return InputError(f"{self.near(name)}: {what}")
 
 
+@dataclass(slots=True)
+class Unused:
+    """Content of a cost file that the data do not use."""
+
+    features: list[str] = field(default_factory=list)  # priced names
+    columns: list[str] = field(default_factory=list)  # titles in a table
+
+
 def cost_text(path: str | Path, encoding: str | None = None) -> CostFile:
-    """Read a cost file as text, in ``encoding`` if it is not UTF-8."""
-    return CostFile(Path(path), read_text(path, encoding))
+    """Read a cost file: Parquet, or text in ``encoding`` if it is not UTF-8."""
+    path = Path(path)
+    if read_beginning(path, 4) != b"PAR1":
+        return CostFile(path, read_text(path, encoding))
+    import pandas as pd
+
+    try:
+        return CostFile(path, "", {"costs": rows_of(pd.read_parquet(path))})
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise InputError(f"{path}: not a Parquet file ({one_line(str(error))})") from error
 
 
 def read_costs(
@@ -114,28 +140,21 @@ def cost_model(
     prices: SensorPrices | None,
     models: Mapping[str, type[CostModel]],
     origins: Sequence[str] = (),
-    spare: list[str] | None = None,
+    unused: Unused | None = None,
     complete: Callable[[SensorPrices], SensorPrices] = lambda prices: prices,
 ) -> CostModel:
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
     ``prices`` are the prices used if the file has none. ``models`` are the known models by name.
-    Priced names that are not features are appended to ``spare``. ``complete`` changes the prices of
-    columns in the file. Raises InputError as ``read_costs``, also for an unknown model and for
-    invalid options.
+    ``unused`` gets the file's names and columns that the data do not use. ``complete`` changes the
+    prices of columns in the file. Raises InputError as ``read_costs``, also for an unknown model
+    and for invalid options.
     """
-    columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, [] if spare is None else spare)
+    columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, unused or Unused())
     made_of = [columns.number[name] for name in origins]  # column of each feature
     document = _document(file)
-
-    def of_features(prices: SensorPrices) -> SensorPrices:
-        prices = complete(prices)
-        return prices.of_columns(made_of) if made_of else prices
-
-    if not _full(document, columns):
-        entries, unit = _entries(file, document)
-        return of_features(SensorPrices.additive(columns.arrange(entries), unit=unit or NO_UNIT))
+    document = document if _full(document, columns) else {"costs": document}
     name = document.get("model", SensorPrices.name)
     if not isinstance(name, str) or name not in models:
         line = unknown("cost model", str(name), models)
@@ -149,13 +168,14 @@ def cost_model(
             without = f' without model = "{owner}"' if owner else ""
             raise file.fault(key, f"unknown key {key!r}{without}; known: {', '.join(keys)}")
     evaluations = [key for key in ("split", "tree") if key in document]
-    changed: dict[str, Any] = {k: _cost(file.near(k), k, document[k]) for k in evaluations}
+    changed: dict[str, Any] = {k: _cost(file, k, document[k]) for k in evaluations}
     if "unit" in document:
         changed["unit"] = document["unit"]
         if not isinstance(changed["unit"], str):
             raise file.fault("unit", f"unit is {changed['unit']!r}; give it as text")
     if "costs" in document:
-        prices = of_features(replace(_prices(file, document, columns), **changed))
+        prices = complete(replace(_prices(file, document, columns), **changed))
+        prices = prices.of_columns(made_of) if made_of else prices
     elif prices is None:
         raise InputError(
             f"{file.path}: key 'costs' is missing, and the data have another cost model, "
@@ -166,7 +186,7 @@ def cost_model(
 
     def feature(name: str) -> int:
         """First feature made of a column."""
-        return made_of.index(columns.find(name)) if made_of else columns.find(name)
+        return made_of.index(columns.of(name)) if made_of else columns.of(name)
 
     options = {key: document[key] for key in model.options if key in document}
     try:
@@ -175,18 +195,13 @@ def cost_model(
         raise file.fault(next(iter(options), "model"), str(error)) from error
 
 
-def columns_not_used(file: CostFile) -> list[str]:
-    """Titles of a price table's columns that hold neither features nor prices."""
-    return unused_columns([*file.lines()]) if _document(file) is None else []
-
-
 def _full(document: Any, columns: "_Columns") -> bool:
     """True for the full form, False for costs alone."""
     if not isinstance(document, Mapping):
         return False
     if isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str):
         return True
-    return bool(document) and all(key in _ALONE and not columns.has(key) for key in document)
+    return bool(document) and all(key in _ALONE and columns.find(key) is None for key in document)
 
 
 def _document(file: CostFile) -> Any:
@@ -218,24 +233,39 @@ def _repeated(place: str, name: str) -> InputError:
     return InputError(f"{place}: feature {name!r} has a second cost; keep one line")
 
 
-def _entries(file: CostFile, document: Any) -> tuple[list[Entry], str]:
-    """Costs as written in a file or in its parsed JSON (all of it, or its ``costs``), and the unit
-    if lines have one."""
-    entries: list[Entry]
-    unit = ""
-    if isinstance(document, Mapping):
-        entries = [(file.near(name), name, value) for name, value in document.items()]
-    elif isinstance(document, list):
-        entries = [(f"{file.path}, entry {k}", None, v) for k, v in enumerate(document, start=1)]
-    elif document is None:
-        entries, unit = listed([*file.lines()])
+def _price_list(file: CostFile, costs: Any, columns: FeatureNames) -> PriceList:
+    """Costs as written in a file (``costs`` is None), or in its parsed JSON or ``costs``."""
+    first = 1
+    if isinstance(costs, Mapping) and len(costs) > 1 and _all(list, costs.values()):
+        if len({*map(len, costs.values())}) > 1:
+            raise InputError(f"{file.path}: {' and '.join(costs)} differ in length; complete them")
+        costs = [[*costs], *map(list, zip(*costs.values(), strict=True))]
+    elif isinstance(costs, list) and _all(Mapping, costs):  # records
+        titles, first = [*dict.fromkeys(title for record in costs for title in record)], 0
+        costs = [titles, *([record.get(title) for title in titles] for record in costs)]
+    if costs is None:
+        prices = price_table(rows_of_lines([*file.lines(columns.names)], columns), columns)
+    elif isinstance(costs, Mapping):
+        places = [file.near(key) if isinstance(v, str) else "" for key, v in costs.items()]
+        values, unit = amounts([*zip(places, costs.values(), strict=True)])
+        prices = PriceList([*zip(places, map(name_of, costs), values, strict=True)], unit)
+    elif isinstance(costs, list):
+        places = [f"{file.path}, entry {k}" for k, _ in enumerate(costs, start=first)]
+        rows = costs if _all(list, costs) else [[cost] for cost in costs]
+        width = max(map(len, rows), default=0)
+        cells = [[*row, *[None] * (width - len(row))] for row in rows]
+        prices = price_table([*zip(places, cells, strict=True)], columns)
     else:
         raise InputError(f"{file.path}: expected a mapping or a list of costs; see --help")
-    if not entries:
+    if not prices.entries:
         raise InputError(
             f"{file.path}: no costs in this file; write one line name,cost per feature"
         )
-    return entries, unit
+    return prices
+
+
+def _all(kind: type, values: Iterable[Any]) -> bool:
+    return all(isinstance(value, kind) for value in values)
 
 
 def number(value: Any) -> float:
@@ -246,50 +276,36 @@ def number(value: Any) -> float:
         return math.nan
 
 
-def _cost(place: str, name: str, value: Any) -> float:
+def _cost(file: CostFile, name: str, value: Any, place: str = "") -> float:
     """Check a cost: a number from 0 to ``LARGEST_COST``."""
-    cost, dotted = number(value), name
-    while isinstance(value, Mapping) and value:
+    cost, dotted, fault = number(value), name, ""
+    while isinstance(value, Mapping) and value and file.path.suffix.lower() == ".toml":
         key, value = next(iter(value.items()))
         dotted = f"{dotted}.{key}"
     if dotted != name:
-        raise InputError(
-            f"{place}: feature {name!r} has a table instead of a cost; if its name has a dot, "
-            f'quote it: "{dotted}" = {value}'
-        )
-    if not 0 <= cost <= LARGEST_COST:
-        raise InputError(
-            f"{place}: feature {name!r} costs {value!r}, not a number from 0 to "
-            f"{LARGEST_COST:g}; correct it"
-        )
+        dot = f'if its name has a dot, quote it: "{dotted}" = {value}'
+        fault = f"has a table instead of a cost; {dot}"
+    elif is_empty(value):
+        fault = "has no price; write one"
+    elif not 0 <= cost <= LARGEST_COST:
+        fault = f"costs {value!r}, not a number from 0 to {LARGEST_COST:g}; correct it"
+    if fault:
+        raise InputError(f"{place or file.near(name)}: feature {name!r} {fault}")
     return cost
 
 
-def _bare(name: str) -> str:
-    """``7`` for ``f7``."""
-    return name[1:] if name[:1] == "f" and name[1:].isdigit() else name
+class _Columns(FeatureNames):
+    """Columns of the data by the names in a file, with errors that name the place."""
 
-
-class _Columns:
-    """Column look-up for names in the file."""
-
-    def __init__(self, file: CostFile, names: Sequence[str], spare: list[str]) -> None:
-        self.file, self.spare = file, spare
-        self.names = names
-        self.number = {name: j for j, name in enumerate(names)}
-        self.positions = {str(j + 1): j for j in range(len(names))}
+    def __init__(self, file: CostFile, names: Sequence[str], unused: Unused) -> None:
+        super().__init__(names)
+        self.file, self.unused = file, unused
         self.others: set[str] = set()  # priced in the file, but not in the data
 
-    def has(self, name: str) -> bool:
-        """True if the name is a feature."""
-        bare = _bare(name)
-        return name in self.number or bare in self.number or bare in self.positions
-
-    def find(self, name: str, place: str = "") -> int:
-        bare = _bare(name)
-        for known, spelling in ((self.number, name), (self.number, bare), (self.positions, bare)):
-            if spelling in known:
-                return known[spelling]
+    def of(self, name: str, place: str = "") -> int:
+        """Column of a name. Raises InputError for an unknown one."""
+        if (column := self.find(name)) is not None:
+            return column
         few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
         why = f"correct or remove it{few}"
         line = unknown("feature", name, self.names, why)
@@ -298,56 +314,78 @@ class _Columns:
     def members(self, key: str, group: Any) -> tuple[int, ...]:
         if not isinstance(group, list) or not group:
             raise self.file.fault(key, f"{key} holds {group!r}; give a list of features")
-        return tuple(self.find(str(name)) for name in group if str(name) not in self.others)
+        return tuple(self.of(str(name)) for name in group if str(name) not in self.others)
 
-    def arrange(self, entries: Sequence[Entry], optional: Iterable[int] = ()) -> FloatArray:
-        """Return costs in column order; ``optional`` columns may have none (then 0). Names of other
-        features are skipped, as price lists may cover more than the data. A feature without a cost,
-        such as after a misspelt name, is an error."""
+    def arrange(
+        self, listing: PriceList, optional: Iterable[int] = ()
+    ) -> tuple[FloatArray, list[list[int]]]:
+        """Return costs in column order, and the groups' columns. ``optional`` columns may have no
+        cost (then 0). Names of other features are skipped, as price lists may cover more than the
+        data. A feature without a cost, such as after a misspelt name, is an error."""
         cost = np.full(len(self.names), np.nan)  # NaN: not given yet
         skipped: dict[str, str] = {}  # locations of names that are not features
-        for position, (place, name, value) in enumerate(entries, start=1):
-            if name is not None and not self.has(name) and not isinstance(value, Mapping):
+        column: list[int | None] = []  # of each entry
+        for position, (place, name, value) in enumerate(listing.entries, start=1):
+            j = position - 1 if name is None else self.find(name)
+            column.append(j)
+            if name is not None and j is None:
+                if isinstance(value, Mapping):
+                    _cost(self.file, name, value, place)
                 skipped[name] = place
                 continue
-            price = _cost(place, name or str(position), value)
-            j = position - 1 if name is None else self.find(name, place)
+            assert j is not None
+            called = name or str(position)
+            price = _cost(self.file, called, value, place)
             if j >= len(self.names):
                 raise InputError(
                     f"{place}: a cost number {position} for {len(self.names)} columns; "
                     "remove the surplus"
                 )
             if not math.isnan(cost[j]):
-                raise _repeated(place, name or str(position))
+                raise _repeated(place or self.file.near(called), called)
             cost[j] = price
+        self._refuse_numbers(skipped)
         cost[[j for j in optional if math.isnan(cost[j])]] = 0
         missing = np.flatnonzero(np.isnan(cost))
         if len(missing):
             for name in get_close_matches(self.names[missing[0]], skipped, n=1):
-                self.find(name, skipped[name])
+                self.of(name, skipped[name])
             more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
             base = f", or leave out {option('index_base')}: the first may be 1"
             unused = f"; not used: {', '.join(map(repr, [*skipped][:3]))}" if skipped else ""
             zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(
                 f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
-                f"({len(entries) - len(skipped)} costs for {len(self.names)} columns); add a line "
-                f"for each{zero}{unused}"
+                f"({len(listing.entries) - len(skipped)} costs for {len(self.names)} columns); "
+                f"add a line for each{zero}{unused}"
             )
-        self.spare += skipped
-        return cost
+        self.unused.features += skipped
+        return cost, [
+            [j for k in group if (j := column[k]) is not None] for group in listing.groups
+        ]
+
+    def _refuse_numbers(self, skipped: Mapping[str, str]) -> None:
+        """Raise InputError for numbers from 0 of columns that are counted from 1."""
+        if "0" in skipped and self.by_number and 0 not in self.by_number:
+            raise InputError(
+                f"{skipped['0'] or self.file.near('0')}: features are counted from 0 here, but "
+                f"from 1 in the data ({', '.join(self.names[:3])}, ...); write those names"
+            )
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
+    listing = _price_list(file, document["costs"], columns)
+    columns.unused.columns += listing.unused
+    names = [name for _, name, _ in listing.entries if name is not None]
+    columns.count_from(names)
+    columns.others = {name for name in names if columns.find(name) is None}
     rules = document.get("derived", {})
     if not isinstance(rules, Mapping):
         raise file.fault("derived", "derived maps a feature to its parents, in { }")
     derived = {
-        columns.find(name): columns.members("derived", parents) for name, parents in rules.items()
+        columns.of(name): columns.members("derived", parents) for name, parents in rules.items()
     }
-    entries, _ = _entries(file, document["costs"])
-    columns.others = {name for _, name, _ in entries if name and not columns.has(name)}
-    cost = columns.arrange(entries, optional=derived)
+    cost, shared = columns.arrange(listing, optional=derived)
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
         if not isinstance(value, list):
@@ -355,13 +393,17 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     try:
         return price_list(
             cost,
-            shared=[m for group in groups["shared"] if (m := columns.members("shared", group))],
+            shared=[
+                *filter(None, shared),
+                *(m for group in groups["shared"] if (m := columns.members("shared", group))),
+            ],
             discounted=[
-                found
+                group
                 for rule in groups["discounted"]
-                if (found := _discount(file, rule, columns)).members
+                if (group := _discount(file, rule, columns)).members
             ],
             derived=derived,
+            unit=listing.unit or NO_UNIT,
             names=columns.names,
         )
     except ContradictionError as error:
@@ -379,5 +421,5 @@ def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
     members = columns.members("discounted", names)
     later = [v for name, v in zip(names, later, strict=True) if str(name) not in columns.others]
     place = file.near("later")
-    prices = [_cost(place, columns.names[j], v) for j, v in zip(members, later, strict=True)]
+    prices = [_cost(file, columns.names[j], v, place) for j, v in zip(members, later, strict=True)]
     return DiscountGroup(members, tuple(prices))

@@ -27,6 +27,7 @@ from typing import Any, cast
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
+from bench_core._io.digests import content_digest as content_digest
 from bench_core._io.files import atomic_file, atomic_folder, file_name, locked
 from bench_core._io.files import cache_folder as cache_folder
 from bench_core._io.large_arrays import mapped, shared_arrays
@@ -38,7 +39,7 @@ from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.encoding import encodings_from
-from bench_core.errors import InputError, charging
+from bench_core.errors import InputError, charging, check_memory
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Note, Splits
 
@@ -125,7 +126,8 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
     arguments = {"size": size, "fold": fold, "seed": seed}
     options: Any = fields(dataset) if is_dataclass(dataset) else ()
     paths = (source.find(name).resolve() for name in about.files if source.has(name))
-    files = ((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
+    # by content: a copy may keep the size and the time of an older version
+    files = [(str(path), content_digest(path)) for path in paths]
     facts = {
         "format": FORMAT,
         "name": dataset.name,
@@ -133,7 +135,7 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "code": code_key(type(dataset), READING),
         "options": {f.name: repr(getattr(dataset, f.name)) for f in options},
         "asked": {k: v for k, v in arguments.items() if k in about.depends_on},
-        "files": about.stamp(source) or [*files],
+        "files": about.stamp(source) or files,
         "fingerprint": "with test rows",
     }
     return f"{file_name(dataset.name)[:60]}-{digest(facts)}"
@@ -175,6 +177,7 @@ def open_prepared(path: str | Path, rows: Sequence[str] = SPLITS) -> Splits:
             **plain,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        check_memory(error, path)
         raise InputError(
             f"{path}: prepared data are incomplete ({error}); run again to rebuild them"
         ) from error

@@ -15,6 +15,8 @@ RARE = 0.1
 """Share of rows below which one of two classes gets a note."""
 COPIES = (0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Shares of copies in a split that a note names. They are coarse, so that folds give one note."""
+CHOSEN = ": points are chosen on rows that they are judged by"
+"""End of the note on test rows that are validation rows."""
 FEW_VALUES = 20
 """Rows whose features all have at most this many values may be equal by chance."""
 BLOCK = 1 << 14
@@ -61,7 +63,8 @@ def rare_class(splits: Splits) -> list[str]:
 
 
 def copied_rows(splits: Splits) -> list[str]:
-    """Return notes on splits with copies of training rows, label included.
+    """Return notes on splits with copies of training rows, label included, and on test rows that
+    are validation rows.
 
     If features have few values, copies are expected by chance as often as among the training rows.
     """
@@ -70,17 +73,21 @@ def copied_rows(splits: Splits) -> list[str]:
     train, notes, chance = splits.train, [], 0.0
     drawn = any(note.kind == CUT for note in splits.all_notes)
     remedy = "; a query column keeps copies in one split" if drawn else ""
-    train_hashes = _hashes(train)
+    train_hashes, of_valid, of_test = map(_hashes, (train, splits.valid, splits.test))
     if all(len(np.unique(train.X[:, j])) <= FEW_VALUES for j in range(train.X.shape[1])):
         chance = float(pd.Series(train_hashes).duplicated(keep=False).mean())
-    for name, part in (("validation", splits.valid), ("test", splits.test)):
-        share = float(pd.Series(_hashes(part)).isin(train_hashes).mean())
-        error = (chance * (1 - chance) / max(len(part), 1)) ** 0.5  # standard
+    pairs = [("validation", of_valid, "training", train_hashes, remedy)]
+    pairs += [("test", of_test, "training", train_hashes, remedy)]
+    if not drawn:  # else copies are in all three
+        pairs += [("test", of_test, "validation", of_valid, CHOSEN)]
+    for name, rows, origin, others, harm in pairs:
+        share = float(pd.Series(rows).isin(others).mean())
+        error = (chance * (1 - chance) / max(len(rows), 1)) ** 0.5  # standard
         if share > COPIES[-1] + chance + 4 * error:
             least = next(step for step in COPIES if step <= share)
             notes.append(
-                f"at least {least:.0%} of {name} rows are copies of training rows, label "
-                f"included{remedy}"
+                f"at least {least:.0%} of {name} rows are copies of {origin} rows, label "
+                f"included{harm}"
             )
     return notes
 

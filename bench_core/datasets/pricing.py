@@ -1,15 +1,15 @@
 """A data set under given costs or groups of sensors, and the JSON form of its cost model."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 
-from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text, number
+from bench_core.costs.cost_file import CostFile, Unused, cost_model, cost_text, number
 from bench_core.costs.model import (
     NO_UNIT,
     ContradictionError,
@@ -21,6 +21,7 @@ from bench_core.costs.model import (
 from bench_core.costs.shipped import MODELS
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import InputError, UsageError, charging, option, unknown
+from bench_core.option_fields import listed
 from bench_core.splits import UNUSED, Note, Splits
 
 Models = Mapping[str, type[CostModel]]
@@ -47,7 +48,7 @@ def with_costs(
     groups that are not used, and columns whose prices are not used, as their group has one.
     ``others`` are further columns of the user's table, whose prices need no note.
     """
-    spare, notes = list[str](), list[str | Note]()
+    unused, notes = Unused(), list[str | Note]()
     own_groups = f"the costs have their own groups; not used: {_few(groups)}"
     if groups and isinstance(source, CostModel):
         notes.append(own_groups)
@@ -62,19 +63,19 @@ def with_costs(
             notes.extend([own_groups] if groups else [])
             return prices
         group_prices = _grouped(prices, groups, columns)
-        unused = np.flatnonzero(group_prices.feature_price() != prices.feature_price())
-        if len(unused):
-            names = _few([columns[j] for j in unused])
+        replaced = np.flatnonzero(group_prices.feature_price() != prices.feature_price())
+        if len(replaced):
+            names = _few([columns[j] for j in replaced])
             notes.append(f"prices not used, as a group has its own price: {names}")
         return group_prices
 
     models = MODELS if models is None else models
-    splits = splits.under(_costs_for(splits, source, models, spare, complete))
-    spare = [name for name in spare if name not in others]
-    notes += [Note(UNUSED, _unused(spare, splits.columns))] if spare else []
-    if isinstance(source, CostFile) and (unused := columns_not_used(source)):
-        shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
-        notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
+    splits = splits.under(_costs_for(splits, source, models, unused, complete))
+    if names := [name for name in unused.features if name not in others]:
+        notes.append(Note(UNUSED, _unused(names, splits.columns)))
+    if titles := unused.columns:
+        shared = "a column 'group' names the measurement or service of each feature"
+        notes.append(f"columns of the price file that are not used: {_few(titles)}; {shared}")
     return replace(splits, notes=(*dict.fromkeys((*splits.notes, *notes)),)) if notes else splits
 
 
@@ -89,10 +90,10 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _costs_for(
-    splits: Splits, source: CostSource, models: Models, spare: list[str], complete: Complete
+    splits: Splits, source: CostSource, models: Models, unused: Unused, complete: Complete
 ) -> CostModel:
-    """Return the cost model of a data set from a cost file or a model's name. Priced names that are
-    not features are appended to ``spare``; ``complete`` changes the prices of columns in a file.
+    """Return the cost model of a data set from a cost file or a model's name. ``unused`` gets what
+    the data do not use of a file; ``complete`` changes the prices of columns in a file.
 
     Raises InputError in one line with the place and the remedy.
     """
@@ -103,7 +104,7 @@ def _costs_for(
     else:
         file = source if isinstance(source, CostFile) else cost_text(source)
         default = splits.prices if splits.cost_model is None else None
-        costs = cost_model(file, splits.names, default, models, splits.origins, spare, complete)
+        costs = cost_model(file, splits.names, default, models, splits.origins, unused, complete)
         place = str(file.path)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
@@ -116,7 +117,8 @@ def _costs_for(
             f"sensors that it bills, not {prices!r:.40}; correct it"
         )
     if not (costs.everything or prices.split or prices.tree):
-        lost = f" ({_unused(spare, splits.columns)})" if spare else ""
+        names = unused.features
+        lost = f" ({_unused(names, splits.columns)})" if names else ""
         raise InputError(
             f"{place}: every cost is 0{lost}; give at least one feature a cost above 0"
         )
@@ -150,10 +152,13 @@ def _grouped(base: SensorPrices, groups: Sequence[str], columns: Sequence[str]) 
     cost, shared = base.feature_price(), []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
-        words = words if colon else group
+        if not colon or all(word in columns for word in listed(group, columns.__contains__)):
+            words, colon = group, ""
         members: list[int] = []
-        for word in map(str.strip, words.split(",")):
-            fits = [j for j, c in enumerate(columns) if c == word or fnmatchcase(c, word)]
+        for word in listed(words, columns.__contains__):
+            pattern = re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL)
+            fits = [j for j, name in enumerate(columns) if pattern.fullmatch(name)]
+            fits = [columns.index(word)] if word in columns else fits
             if not fits:
                 raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
             members += fits

@@ -19,7 +19,7 @@ from typing import Any
 
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.errors import InputError, UsageError, one_line, option
+from bench_core.errors import InputError, UsageError, check_memory, one_line, option
 from bench_core.protocols import CompleteDataset, Dataset, Source
 
 SECONDS = 30.0  # without an answer
@@ -135,6 +135,7 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
                 with files[hits[0]]() as source, to.open("wb") as out:
                     shutil.copyfileobj(source, out)
     except (*damaged, RuntimeError, OSError) as error:
+        check_memory(error, archive)
         raise InputError(
             f"{archive}: cannot be unpacked ({error}); get the file again, or check the disk"
         ) from error

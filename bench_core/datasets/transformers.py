@@ -19,7 +19,7 @@ from bench_core._io.frames import polars_of
 from bench_core.datasets.pricing import by_transformer
 from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_arrays import array_splits, data_frame, row_values
-from bench_core.errors import InputError, UsageError, one_line, unknown
+from bench_core.errors import InputError, UsageError, check_memory, one_line, unknown
 from bench_core.splits import SPLITS, Splits
 
 PASSED = "passthrough"
@@ -196,6 +196,7 @@ def blamed(what: str, columns: Any = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        check_memory(error, what)
         # scikit-learn fits copies, which are written alike
         at = {repr(frame.f_locals.get("transformer")) for frame, _ in walk_tb(error.__traceback__)}
         steps = [name for name, t, _ in getattr(columns, "transformers", ()) if repr(t) in at]

@@ -25,6 +25,7 @@ from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_data import TablePart, splits_of
 from bench_core.errors import InputError, unknown
+from bench_core.option_fields import listed
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
@@ -34,17 +35,13 @@ if TYPE_CHECKING:
 
 class InMemory:
     """Splits, one for each fold, as a data set. The cache keeps them under a digest of their
-    content. ``transformer``: fitted on the training rows of the first fold, if there is one.
-    ``call``: the arguments that give the data, as text with ``...`` for objects."""
+    content. ``transformer``: fitted on the training rows of the first fold, if there is one."""
 
     files = ()
 
-    def __init__(
-        self, name: str, *splits: Splits, transformer: Any = None, call: str = "X, y"
-    ) -> None:
+    def __init__(self, name: str, *splits: Splits, transformer: Any = None) -> None:
         self.name, self.title, self.task = name, f"{name} (in memory)", splits[0].task
         self.splits, self.folds, self.transformer = splits, len(splits), transformer
-        self.call = call
         self.depends_on = ("fold",) if self.folds > 1 else ()
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -105,7 +102,7 @@ def _part(
     label = "y" if name == "X" else f"{name}'s y"
     frame, named = data_frame(_dense(X, options.unwritten), name)  # named: columns have names
     roles = {"y": y, "queries": queries, "split": split}
-    columns = [("drop", column) for column in options.drop]
+    columns = [("drop", n) for t in options.drop for n in listed(t, frame.columns.__contains__)]
     columns += [(role, value) for role, value in roles.items() if isinstance(value, str)]
     for what, column in (*columns, *(("keep_column", kept) for kept in options.keep_column)):
         if not named:
@@ -124,13 +121,13 @@ def _part(
     n = len(frame)
     order = grouped_rows(queries, n)[0]
 
-    def listed(values: Any, called: str) -> DataColumn | None:
+    def column_of(values: Any, called: str) -> DataColumn | None:
         if values is None:
             return None
         series = row_values(values, called, n).iloc[order]
         return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
 
-    labels = listed(y, label)
+    labels = column_of(y, label)
     assert labels is not None
     table = DataTable(
         Path(name),
@@ -139,14 +136,14 @@ def _part(
     )
     table = with_decimal_commas(table) if options.decimal == "," else table
     table, notes = with_days(table, texts=options.dates)
-    weights, copies = listed(weight, "sample_weight"), None
+    weights, copies = column_of(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)
         if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
             what = "weights count copies of rows, in whole numbers from 1"
             raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
     return TablePart(
-        *(table, table.names, labels, listed(queries, "queries"), listed(split, "split")),
+        *(table, table.names, labels, column_of(queries, "queries"), column_of(split, "split")),
         notes=tuple(notes),
         named=named,
         copies=copies,

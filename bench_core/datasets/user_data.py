@@ -22,6 +22,7 @@ file.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -61,8 +62,15 @@ APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
 ONE_HOT = 12
 LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one overflows float64
+LARGEST_LABEL = 1e15  # squared errors stay below 1e30 for all that a learner may predict
 # With fewer rows, a column may number them by chance or on purpose.
 SMALLEST = 50
+# Names of row numbers, as Unnamed: 0, row_id, customerId, No.
+_INDEX = re.compile(
+    r"unnamed: \d+|level_\d|#|(.*[\W_])?(index|idx|id|row|no|nr|number|key|rowid|rownum)[\W_]*"
+    r"|.*(?-i:[a-z](Id|ID))",
+    re.IGNORECASE,
+)
 WORDS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
     "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
@@ -217,17 +225,28 @@ def _labels(columns: Sequence[DataColumn]) -> list[NDArray[Any]]:
 
 
 def _numbering(frames: Sequence[pd.DataFrame]) -> list[str]:
-    """Return the columns whose cells are consecutive integers without repeats, in the first table
-    or in all together."""
+    """Return the columns that number rows: whole numbers without repeats that are consecutive, in
+    the first table or in all together, or that are called an index or id, in each table."""
 
-    def numbers(values: Float32Array) -> bool:
-        if len(values) <= SMALLEST or np.ptp(values) != len(values) - 1:
-            return False
-        return len(np.unique(values)) == len(values) and len(np.unique(values % 1)) == 1
+    def different(cells: Float32Array) -> bool:
+        values = np.unique(cells.astype(np.float64))
+        rounded = 0.01 if values[-1] > 2**24 else 0.0  # float32 merges large neighbours
+        whole = len(np.unique(values % 1)) == 1
+        return whole and len(values) >= len(cells) * (1 - rounded)
+
+    def consecutive(cells: Float32Array) -> bool:
+        return float(cells.max()) - float(cells.min()) == len(cells) - 1 and different(cells)
 
     names = frames[0].select_dtypes("number").columns
-    columns = ((name, [frame[name].to_numpy() for frame in frames]) for name in names)
-    return [name for name, c in columns if numbers(c[0]) or numbers(np.concatenate(c))]
+    if len(frames[0]) <= SMALLEST:
+        return []
+    numbering = []
+    for name in names:
+        columns = [frame[name].to_numpy() for frame in frames]
+        called = _INDEX.fullmatch(name) is not None and all(map(different, columns))
+        if called or consecutive(columns[0]) or consecutive(np.concatenate(columns)):
+            numbering.append(name)
+    return numbering
 
 
 def splits_of(
@@ -429,6 +448,13 @@ def _numbered(
                     f"{split.place(row)}: label {split.labels[row]:g} is not a grade: grades start "
                     f"at 0, and their gain is 2^grade; scale the labels to 0..{LARGEST_GRADE:g}, "
                     f"or give {option('task', 'regression')}"
+                )
+        for split in parts.values():
+            if (large := np.abs(split.labels) > LARGEST_LABEL).any():
+                row = int(np.argmax(large))
+                raise InputError(
+                    f"{split.place(row)}: label {split.labels[row]:g} is beyond "
+                    f"{LARGEST_LABEL:g}: its squared error has no exact sums; scale the labels"
                 )
         return {n: parts[n].labels for n in SPLITS}, ()
     if (task is Task.BINARY) != (len(values) == 2):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_core._io.text import read_beginning
+from bench_core._io.text import PACKED, other_format, read_beginning
 from bench_core.datasets.data_folder import local_path
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
@@ -20,7 +20,7 @@ from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
-from bench_core.option_fields import FILE, choice, declared
+from bench_core.option_fields import FILE, choice, declared, listed
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
@@ -32,8 +32,6 @@ PATHS = ("train", "valid", "test", "costs")  # fields of ``FileData``
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
 UNUSED = (".weight", ".init", ".position", ".base_margin")  # of LightGBM and XGBoost
-# Arrow, a zip as .xlsx and .npz files are, NumPy, HDF5, a pickle, JSON, ARFF
-_OTHERS = (b"ARROW1", b"PK\x03\x04", b"\x93NUMPY", b"\x89HDF", b"\x80", b"{", b"[", b"@")
 
 
 @dataclass(frozen=True)
@@ -99,12 +97,12 @@ class FileData(TableOptions):
                 if isinstance(part, TablePart):  # the others have the same label
                     options = replace(options, label=part.label.name)
         for word, texts in (("drop", self.drop), ("keep_column", self.keep_column)):
-            for name in named(texts, columns):
+            for name in _names_in(texts, columns):
                 if name not in columns:
                     raise InputError(
                         f"{self.train}: {option(word)}: {unknown('column', name, columns)}"
                     )
-        options = replace(self, keep_column=(*named(self.keep_column, columns),))
+        options = replace(self, keep_column=(*_names_in(self.keep_column, columns),))
         splits = splits_of(parts, options, fold)
         if self.costs:
             splits = with_costs(splits, self.costs, encoding=self.encoding, groups=self.groups)
@@ -113,11 +111,8 @@ class FileData(TableOptions):
         return splits.in_unit(self.unit) if self.unit else splits
 
 
-def named(texts: Sequence[str], columns: Container[str]) -> list[str]:
-    """Return the columns named by these texts: one name, or several separated by commas."""
-    return [
-        name.strip() for text in texts for name in ([text] if text in columns else text.split(","))
-    ]
+def _names_in(texts: Sequence[str], columns: Container[str]) -> list[str]:
+    return [name for text in texts for name in listed(text, columns.__contains__)]
 
 
 def read_part(
@@ -131,12 +126,8 @@ def read_part(
     import pandas as pd
 
     columns = {} if columns is None else columns
-    beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if beginning.startswith(_OTHERS):
-        raise InputError(
-            f"{path}: another format, such as JSON, Excel's or NumPy's; save the rows as CSV, "
-            "Parquet or SVMlight"
-        )
+    if other := other_format(path):
+        raise InputError(f"{path}: {other}, no table; save its rows as CSV, Parquet or SVMlight")
     if format in ("csv", "parquet") or (not format and is_table(path)):
         text = {options.query, options.split, *QUERIES, SPLIT}
         table = read_table(path, format, text, options.decimal == ",", options.encoding)
@@ -158,7 +149,7 @@ def read_part(
     ids = ids % 2**64 if ids.dtype == object else ids
     frame = pd.DataFrame(rows.X, columns=[str(j + first) for j in range(rows.X.shape[1])])
     columns.update(dict.fromkeys(frame.columns))
-    frame = frame.drop(columns=[n for n in named(options.drop, columns) if n in frame])
+    frame = frame.drop(columns=[n for n in _names_in(options.drop, columns) if n in frame])
     unused = [f"{path.name}{end}" for end in UNUSED if Path(f"{path}{end}").is_file()]
     notes = [f"{name} is not used: all rows count alike" for name in unused]
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
@@ -168,10 +159,12 @@ def read_part(
 
 def is_table(path: Path) -> bool:
     """True for CSV or Parquet, False for SVMlight, by its suffix or first line."""
-    suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
+    beginning = read_beginning(path, 1 << 20)
+    if beginning.startswith(b"PAR1"):
+        return True
+    suffixes = [s.lower() for s in path.suffixes if s.lower() not in PACKED]
     if suffixes and suffixes[-1] in (*TABLES, *SVMLIGHT):
         return suffixes[-1] in TABLES
-    beginning = read_beginning(path, 1 << 20)
     first = next((t for t in beginning.splitlines() if t.partition(b"#")[0].strip()), b"")
     cells = first.partition(b"#")[0].split()
     if not cells or (len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]):
@@ -188,13 +181,18 @@ def is_table(path: Path) -> bool:
 
 def _table_part(table: DataTable, options: TableOptions) -> TablePart:
     path = table.path
+    if len(table.names) == 1:
+        raise InputError(
+            f"{path}, line 1: one column only, {table.names[0]!r:.60}; separate cells by commas, "
+            "semicolons or tabs"
+        )
     for role in ROLES:
         column = getattr(options, role)
         if column and column not in table.names:
             what = unknown("column", column, table.names)
             raise InputError(f"{path}, line 1: {option(role)}: {what}")
     notes: list[str] = []
-    drop = named(options.drop, table.names)
+    drop = _names_in(options.drop, table.names)
     there = [name for name in table.names if name not in drop]
     guessed = (
         "" if options.query else _first(there, QUERIES),

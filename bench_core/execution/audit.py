@@ -9,7 +9,8 @@ shows the inputs of its predictions:
 - *all alike*: all rows buy the same, so that purchases carry no information. All other cells are
   replaced, once by NaN and once by other rows' values; predictions must not change.
 - *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides unbought
-  cells, and reveals them one by one. If the policy has a program, it must do the same.
+  cells, and reveals them one by one. Under each cap and at single points, an instance that has
+  answered nothing else must do the same, and so must the policy's program.
 - *in order*: bills declare the ``order`` of purchases. The check of *all alike* applies. The model
   also sees only a row's purchases before a random step, and must buy the same in that step.
 
@@ -18,8 +19,8 @@ remaining cells reveal the purchases, and a model that read everything could enc
 purchases. Costs are then only ``declared``.
 
 ``sample`` audits a few hundred queries or rows, each at one point. ``full`` then audits all of them
-at every point. A separate instance of the model receives the replaced cells. It has never seen the
-hidden values.
+at every point. A separate instance of the model receives the replaced cells, in a ``full`` audit in
+a new process. It has never seen the hidden values.
 """
 
 from __future__ import annotations
@@ -37,16 +38,19 @@ from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
-from bench_core.errors import UsageError
-from bench_core.execution.contract import ContractError, predictions
+from bench_core.errors import UsageError, check_memory
+from bench_core.execution.contract import ContractError, plain, predictions
 from bench_core.execution.predict import (
     BLOCK_ROWS,
     PredictedPath,
     gather,
+    keeps_caps,
     predict_split,
     readable,
     units,
 )
+from bench_core.execution.score_comparison import TOLERANCE, Spread, close, spreads
+from bench_core.results.budgets import CAP
 from bench_core.results.records import Verdict
 from bench_core.sequential import Sequential
 from bench_core.serving import Exportable, Folder, PolicyProgram, Predictor, Program
@@ -54,7 +58,8 @@ from bench_core.serving import Exportable, Folder, PolicyProgram, Predictor, Pro
 SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
 SAMPLE_PROGRAMS = 10
 """Points at which a sample evaluates the program: preparing one is as slow as evaluating rows."""
-TOLERANCE = 1e-9
+SPREAD_ROWS = 1000
+"""Rows whose scores give the scale of changes."""
 
 REMEDY = (
     "give the model a program, write it as a policy, buy the same sensors for all rows, or declare "
@@ -90,6 +95,7 @@ def replay(
         priced = path is None or accounting == "path"
         path = path or predict_split(model, examples, costs, classes)
         audit = _Audit(model, fresh or (lambda: model), examples, costs, classes, path, priced, rng)
+        audit.alone(mode == "full")
         audit.sample()
         if mode == "full":
             audit.all_queries()
@@ -120,12 +126,14 @@ class _Answer(NamedTuple):
             order = np.array(np.broadcast_to(order, (n, order.shape[1])))
         return cls(np.array(prediction.scores), bits, splits, trees, order)
 
-    def compared(self, other: _Answer) -> Iterator[tuple[str, BoolArray]]:
+    def compared(
+        self, other: _Answer, scale: list[Spread], queries: Queries | None
+    ) -> Iterator[tuple[str, BoolArray]]:
         """Yield possible changes, in words, and the rows (n,) without this change."""
         yield "it buys other sensors", (self.bits == other.bits).all(axis=1)
         yield "its splits change", self.splits == other.splits
         yield "its trees change", self.trees == other.trees
-        yield "its scores change", close(self.scores, other.scores)
+        yield "its scores change", close(self.scores, other.scores, scale, queries)
 
     def buys_like(self, other: _Answer) -> bool:
         """True if all rows buy the same, in the same order."""
@@ -168,6 +176,7 @@ class _Audit:
     priced: bool  # True if ``path`` has costs and purchases of the audited bill
     rng: np.random.Generator
     unproven: set[int] = field(default_factory=set)  # points with only declared costs
+    _scales: dict[int, list[Spread]] = field(default_factory=dict, init=False)
 
     def sample(self) -> None:
         """Audit a few hundred queries or rows, each at one point of the path."""
@@ -186,12 +195,9 @@ class _Audit:
 
     def all_queries(self) -> None:
         """Audit every query at every point, in blocks of queries in random order."""
-        sizes = np.diff(units(self.examples.features))
-        order = self.rng.permutation(len(sizes))
         bought = self.path.bought[: len(self.path.points)]
         weights, buyers = self.examples.weights, np.zeros_like(bought)
-        number = np.cumsum(sizes[order]) // BLOCK_ROWS
-        for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
+        for chosen in self._in_blocks():
             block = self._block(chosen)
             buyers += [weights[block.rows] @ self._mask(answer.bits) for answer in block.answers]
             every, left = np.arange(len(block.rows)), list(range(len(block.answers)))
@@ -211,20 +217,97 @@ class _Audit:
         )
         answers = self._answers(self.model, features, "in another block of queries", finite=True)
         block = _Block(features, rows, unit_of, chosen, answers)
-        every = np.arange(len(rows))
-        for p, (point, answer) in enumerate(zip(self.path.points, answers, strict=True)):
-            what = "depend on rows outside the query, on their order or on chance"
-            same = close(answer.scores, self.path.scores[p][rows])
-            block.require(same, every, point, f"its scores {what}")
-            if self.priced:
-                spent = self.path.cost[p][rows]
-                same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
-                block.require(same, every, point, f"its costs {what}")
-                # sensors may have equal prices: compare the purchases as well
-                bought, share = self._mask(answer.bits), self.path.bought[p]
-                same = ~((bought & (share == 0)) | (~bought & (share == 1))).any(axis=1)
-                block.require(same, every, point, f"its purchases {what}")
+        for p, answer in enumerate(answers):
+            depend = "depend on rows outside the query, on their order or on chance"
+            self._as_in_the_trial(block, p, answer, depend)
         return block
+
+    def _as_in_the_trial(self, block: _Block, k: int, answer: _Answer, depend: str) -> None:
+        """Compare the answers for a block with the trial's at point k of its arrays, which may be
+        that of a cap."""
+        point, rows = (*self.path.points, *self.path.others)[k], block.rows
+        every, queries = np.arange(len(rows)), block.features.queries
+        same = close(self.path.scores[k][rows], answer.scores, self._scale(k), queries)
+        block.require(same, every, point, f"its scores {depend}")
+        if not self.priced:
+            return
+        spent = self.path.cost[k][rows]
+        same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
+        block.require(same, every, point, f"its costs {depend}")
+        # sensors may have equal prices: compare the purchases as well
+        bought, share = self._mask(answer.bits), self.path.bought[k]
+        same = ~((bought & (share == 0)) | (~bought & (share == 1))).any(axis=1)
+        block.require(same, every, point, f"its purchases {depend}")
+
+    def _scale(self, k: int) -> list[Spread]:
+        """Spreads of the trial's scores at point k, from some of its rows."""
+        if k not in self._scales:
+            queries, rows = self._some_rows
+            self._scales[k] = spreads(self.path.scores[k][rows], queries)
+        return self._scales[k]
+
+    @cached_property
+    def _some_rows(self) -> tuple[Queries | None, IntArray]:
+        """Queries with about ``SPREAD_ROWS`` rows together (or rows), at random."""
+        features = self.examples.features
+        chosen = self._drawn(SPREAD_ROWS)
+        some, rows, _ = gather(Features(features.X[:, :0], features.queries), chosen)
+        return some.queries, rows
+
+    def _drawn(self, rows: int) -> IntArray:
+        """Random queries (or rows) until they have so many rows."""
+        sizes = np.diff(units(self.examples.features))
+        order = self.rng.permutation(len(sizes))
+        return order[: 1 + int(np.searchsorted(np.cumsum(sizes[order]), rows))]
+
+    def alone(self, whole: bool) -> None:
+        """Ask a policy at single points and caps, each on an instance that has answered at no
+        other: what it keeps of a row's cells must not serve another answer. Caps come first.
+
+        ``whole``: all rows, and all points. At points of a ``nested`` policy a row has paid for
+        all that it saw at earlier points.
+        """
+        if type(self.model) is not Sequential:
+            return
+        points = self.rng.permutation(len(self.path.points)).tolist()
+        caps: list[int] = []
+        if keeps_caps(self.model, self.costs):
+            others = enumerate(self.path.others, start=len(points))
+            caps = [k for k, point in others if CAP in point]
+        nested = getattr(self.model.policy, "nested", False)
+        if whole:
+            parts = self._in_blocks()
+            asked = [(k, parts) for k in caps + [p for p in points if not nested]]
+        else:
+            numbers, some = caps + points[:SAMPLE_PROGRAMS], self._drawn(SAMPLE_ROWS)
+            asked = [(k, [some[n :: len(numbers)]]) for n, k in enumerate(numbers)]
+        for k, parts in asked:
+            model = self.fresh()
+            for chosen in filter(len, parts):
+                self._ask_alone(model, k, chosen)
+
+    def _ask_alone(self, model: Any, k: int, chosen: IntArray) -> None:
+        features, rows, unit_of = gather(self.examples.features, chosen)
+        block = _Block(features, rows, unit_of, chosen, [])
+        point, n = (*self.path.points, *self.path.others)[k], len(rows)
+        try:
+            if CAP in point:
+                found = model.predict_capped(features, point[CAP], self.costs)
+            else:
+                found = model.predict_at(features, point)
+            answer = _Answer.of(plain(found, n, self.costs, self.classes), n)
+        except Exception as error:
+            check_memory(error)
+            what = f"it raises {type(error).__name__}: {error}"
+            raise AuditError(f"asked at {dict(point)} alone, {what}") from error
+        self._as_in_the_trial(block, k, answer, "depend on its answers at other points or caps")
+
+    def _in_blocks(self) -> list[IntArray]:
+        """All queries (or rows) in random order, in blocks."""
+        sizes = np.diff(units(self.examples.features))
+        order = self.rng.permutation(len(sizes))
+        number = np.cumsum(sizes[order]) // BLOCK_ROWS
+        return np.split(order, np.flatnonzero(np.diff(number)) + 1)
 
     def _mask(self, bits: NDArray[np.uint64]) -> BoolArray:
         return Acquired(bits, self.costs.sensors).unpack()
@@ -245,9 +328,8 @@ class _Audit:
             for prediction in predictions(model, copy, self.costs, self.classes, finite=finite):
                 points.append(dict(prediction.point))
                 answers.append(_Answer.of(prediction, len(copy)))
-        except MemoryError:
-            raise
         except Exception as error:
+            check_memory(error)
             kind = "" if isinstance(error, ContractError) else f"it raises {type(error).__name__}: "
             raise AuditError(f"{doing}: {kind}{error}") from error
         if points != [dict(point) for point in self.path.points]:
@@ -268,10 +350,11 @@ class _Audit:
         fewer = Features(block.features.X[sample], Queries.from_sizes(sizes))
         doing = "where other rows of its query are left out, although it has independent_rows"
         answers, those = self._answers(self.model, fewer, doing), np.flatnonzero(sample)
-        for point, before, after in zip(self.path.points, block.answers, answers, strict=True):
+        paired = zip(self.path.points, block.answers, answers, strict=True)
+        for p, (point, before, after) in enumerate(paired):
             parts: Any = (None if part is None else part[those] for part in before)
             expected = _Answer(*parts)
-            for what, same in expected.compared(after):
+            for what, same in expected.compared(after, self._scale(p), fewer.queries):
                 block.require(same, those, point, f"{doing}, {what}")
 
     def _judge(self, block: _Block, judged: Judged, sampled: bool = False) -> None:
@@ -323,10 +406,11 @@ class _Audit:
     ) -> None:
         """Evaluate the program and compare, in the sample on demand: ten times as slow."""
         features, here, _ = gather(block.features, np.unique(block.unit_of[rows]))
+        queries = features.queries
         names = tuple(map(str, range(features.X.shape[1])))
         predictor = Predictor(Folder(program, self.costs, names, {}))
         answer = predictor.replay if on_demand else predictor.predict_features
-        by_program, by_model = answer(features.X, features.queries), block.answers[p]
+        by_program, by_model = answer(features.X, queries), block.answers[p]
         bought = self._mask(by_model.bits[here])
         cost = self._cost(block, by_model)[here]
         # copies of a row may share its bill, which a program does not know
@@ -336,7 +420,10 @@ class _Audit:
         for what, same in (
             ("it buys other sensors", (by_program.bought == bought).all(axis=1)),
             ("it pays for other splits or trees", paid),
-            ("its scores change", close(by_model.scores[here], by_program.scores)),
+            (
+                "its scores change",
+                close(by_model.scores[here], by_program.scores, self._scale(p), queries),
+            ),
         ):
             block.require(same, here, self.path.points[p], f"asked again by its program, {what}")
 
@@ -347,7 +434,8 @@ class _Audit:
             visible[rows] = self._mask(block.answers[p].bits[rows])
         for doing, after in self._replaced(block, visible, "cells that it did not pay for"):
             for p, rows in judged:
-                for what, same in block.answers[p].compared(after[p]):
+                scale, queries = self._scale(p), block.features.queries
+                for what, same in block.answers[p].compared(after[p], scale, queries):
                     block.require(same[rows], rows, self.path.points[p], f"{doing}, {what}")
 
     def _follow(self, block: _Block, judged: Judged) -> None:
@@ -385,15 +473,6 @@ class _Audit:
             doing = f"where {what} are replaced by {by}"
             X = np.where(hidden, values, features.X)
             yield doing, self._answers(self._blind, Features(X, features.queries), doing)
-
-
-def close(a: FloatArray, b: FloatArray) -> BoolArray:
-    """True for rows (n,) whose scores (n,) or (n, K) agree to 1e-9 of their scale: the row's
-    largest score, or the median over rows if terms cancel."""
-    size = np.abs(a.reshape(len(a), -1))
-    scale = np.maximum(size, np.median(size)).max(axis=1, initial=0.0)
-    apart = np.abs(a - b).reshape(len(a), -1).max(axis=1, initial=0.0)
-    return np.asarray(apart <= TOLERANCE * scale)
 
 
 def _until(order: Any, steps: IntArray) -> IntArray:

@@ -71,7 +71,7 @@ def plain(raw: Any, n: int, costs: CostModel, classes: int, finite: bool = True)
         str(name): _plain_bill(bill, n, costs, f"{at}: bill {name!r}")
         for name, bill in raw.bills.items()
     }
-    return Prediction(point, scores, bills, _whole(getattr(raw, "stage", None), f"{at}: stage"))
+    return Prediction(point, scores, bills)
 
 
 def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:

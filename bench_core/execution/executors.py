@@ -34,19 +34,19 @@ from bench_core._io.machine import limit_memory, one_blas_thread, reset_peak_rss
 from bench_core._io.processes import (
     LINUX,
     Processes,
+    descendants,
     die_with,
     end_all,
-    families,
     has_children,
     memory_of,
-    processor_seconds,
+    private_pipes,
 )
-from bench_core.errors import one_line
+from bench_core.errors import NO_MEMORY, one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.fitting import metrics_of
 from bench_core.execution.trial import attempt
-from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
+from bench_core.results.records import Job, Outcome, Status
 
 START_SECONDS = 60.0
 """Maximum start time of a worker that does not count against the job's time limit."""
@@ -56,8 +56,6 @@ LOG_BYTES = 1 << 25
 
 _LOOK = 0.1  # seconds between checks of jobs' limits
 _CHILDREN_INTERVAL = 1.0  # seconds between checks of child processes, which are slower
-_SOME = 0.5  # minimum seconds of a job to determine its number of threads
-_NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from bench_core.execution.executors import serve; serve(a['parent'], a['memory'])"
@@ -120,7 +118,7 @@ class InlineExecutor:
 class _Tee(TextIOBase):
     """Forwards written text, and keeps the end of it."""
 
-    def __init__(self, to: TextIO) -> None:
+    def __init__(self, to: TextIO | None) -> None:
         self.end = ""
         self._to = to
         # rich then draws past the tee: its bars are not output of the job
@@ -128,10 +126,13 @@ class _Tee(TextIOBase):
 
     def write(self, text: str) -> int:
         self.end = (self.end + text)[-LONGEST_TEXT:]
-        return self._to.write(text)
+        if self._to is not None and not self._to.closed:  # None under pythonw
+            self._to.write(text)
+        return len(text)
 
     def flush(self) -> None:
-        self._to.flush()
+        if self._to is not None and not self._to.closed:
+            self._to.flush()
 
 
 class Worker:
@@ -162,7 +163,6 @@ class Worker:
         self.job: Job | None = None
         self.sent, self.deadline = 0.0, float("inf")
         self._log_start = 0  # start of the job's output in the log
-        self._processor = 0.0  # CPU seconds before the job
         self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._listener.start()
 
@@ -179,17 +179,12 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """Start the time limit when the worker has started its job."""
         self.sent = time.monotonic()
-        self._processor = processor_seconds([self.handle])
         self.deadline = self.sent + timeout
 
     @property
     def seconds(self) -> float:
         """Seconds since the start of its job."""
         return time.monotonic() - self.sent
-
-    def busy_threads(self, seconds: float) -> float:
-        """Mean number of threads that computed for a job of so many seconds."""
-        return (processor_seconds([self.handle, *self.family]) - self._processor) / seconds
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -297,21 +292,13 @@ class LocalExecutor:
         return None
 
     def _ended(self, worker: Worker, job: Job, outcome: Outcome, children: bool) -> Outcome:
-        seconds, result = worker.seconds, outcome.result
-        outcome = replace(outcome, job=job, seconds=seconds, output=worker.output())
-        busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
+        outcome = replace(outcome, job=job, seconds=worker.seconds, output=worker.output())
         worker.job = None
         # a failed job may leave any state behind, and its child processes must not slow down the
         # next job
         if children or outcome.status != Status.OK:
             self._drop(worker)
-        if outcome.status != Status.OK or busy <= self.threads + 0.5:
-            return outcome
-        if isinstance(result, Trial):
-            return replace(outcome, result=replace(result, marks=(*result.marks, MORE_THREADS)))
-        return replace(
-            outcome, warning=f"used {busy:.1f} threads, more than the allowed {self.threads}"
-        )
+        return outcome
 
     def _look(self) -> Outcome | None:
         """Check all jobs: end one that exceeds a limit or whose worker died."""
@@ -322,9 +309,8 @@ class LocalExecutor:
         busy = [worker for worker in self._workers.values() if worker.job]
         if now > self._looked_at_children + _CHILDREN_INTERVAL:
             self._looked_at_children = now
-            below = families(worker.process.pid for worker in busy)
             for worker in busy:
-                worker.family = below[worker.process.pid]
+                worker.family = descendants(worker.handle)
         for worker in busy:
             worker.cut_log()
             # its child processes may still hold the pipe
@@ -366,7 +352,7 @@ def _too_much(memory: int) -> str:
 
 def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
     """Reason for this exit code of a process."""
-    if memory and any(word in output.lower() for word in _NO_MEMORY):
+    if memory and any(word in output.lower() for word in NO_MEMORY):
         return Status.OUT_OF_MEMORY, _too_much(memory)
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
@@ -384,7 +370,7 @@ def serve(parent: int, memory: int) -> None:
     """
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, sink = _private_pipes()
+    source, sink = private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # kill this process first if memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -395,17 +381,6 @@ def serve(parent: int, memory: int) -> None:
         limit_memory(memory)
     while True:
         _answer(jobs.get(), sink)
-
-
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the two pipes to the parent, separate from a learner's output and input."""
-    source = os.fdopen(os.dup(0), "rb")
-    sink = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return source, sink
 
 
 def _listen(source: BinaryIO, jobs: queue.Queue[Job]) -> None:

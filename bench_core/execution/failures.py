@@ -6,7 +6,7 @@ from pathlib import Path
 from traceback import FrameSummary, walk_tb
 
 from bench_core._io.digests import plugin_packages
-from bench_core.errors import BenchError, one_line
+from bench_core.errors import BenchError, lacks_memory, one_line
 from bench_core.results.records import Status
 
 LONGEST_LINE = 500
@@ -23,7 +23,7 @@ def failure(error: BaseException) -> tuple[Status, str, str]:
     status, frames = Status.FAILED, traceback.extract_tb(error.__traceback__)
     try:
         line = f"{type(error).__name__}: {error}" + (f" ({_place(frames[-1])})" if frames else "")
-        if isinstance(error, MemoryError):
+        if lacks_memory(error):
             status, line = Status.OUT_OF_MEMORY, f"out of memory: {error}".rstrip(": ")
         elif isinstance(error, ContractError):
             line = f"breaks the contract: {error}"

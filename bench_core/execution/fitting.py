@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.digests import canonical, digest, import_key
-from bench_core._io.files import file_name, locked
-from bench_core._io.large_arrays import shared_arrays
+from bench_core._io.files import locked
+from bench_core._io.large_arrays import inputs_digest, shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.contracts import learner_of
@@ -60,7 +60,7 @@ class Context:
     seed: int
     threads: int
     fitted: Callable[[Any], Any]  # fitted model of a needed learner
-    shared: Callable[[str, Build], Mapping[str, Array]]  # arrays by name, built once
+    shared: Callable[[Any, Build], Mapping[str, Array]]  # arrays by their inputs, built once
     trained: Callable[..., Mapping[str, Array]]  # the same, of one run
     report: Progress = lambda done, total: None
     _last: float = field(default=0.0, init=False)  # time of the last report
@@ -141,20 +141,22 @@ def fit_context(
             raise KeyError(f"{learner} is not among needs() of {spec.learner_name}")
         return load_model(state_path(spec.states, key))
 
-    def shared(name: str, build: Build) -> Mapping[str, Array]:
+    names = _array_names(splits)
+
+    def shared(inputs: Any, build: Build) -> Mapping[str, Array]:
         """Cached with the data until the code that builds them changes; not in read-only data of
         another user."""
         code = import_key(getattr(build, "__module__", ""))
         folder = Path(spec.data) / SHARED
-        path = folder / f"{file_name(name)}-{code[:16]}"
+        path = folder / f"{inputs_digest(inputs, names)}-{code[:16]}"
         place = folder if folder.is_dir() else folder.parent
         if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
             return build()
         return clock.count(path, lambda: shared_arrays(path, lambda: clock.built(build)))
 
-    def trained(name: str, build: Build, size: int = 1) -> Mapping[str, Array]:
-        inputs = [spec.data, spec.costs, spec.metric, spec.seed, sorted(spec.needs.values())]
-        folder = trained_folder(spec.states) / digest([*inputs, build.__module__, name])
+    def trained(inputs: Any, build: Build, size: int = 1) -> Mapping[str, Array]:
+        of_run = [spec.data, spec.costs, spec.metric, spec.seed, build.__module__]
+        folder = trained_folder(spec.states) / digest([*of_run, inputs_digest(inputs, names)])
         return _of_this_run(folder, build, size, clock)
 
     metric = find_metric(spec.metric, spec.plugins)
@@ -162,6 +164,16 @@ def fit_context(
     return Context(
         *facts, metric, spec.seed, spec.threads, fitted, shared, trained, report=progress
     )
+
+
+def _array_names(splits: Splits) -> dict[int, str]:
+    """Names of the training and validation arrays by id: their content need not be hashed."""
+    return {
+        id(array): f"{part}.{name}"
+        for part in ("train", "valid")
+        for name in ("X", "y", "multiplicity")
+        if (array := getattr(getattr(splits, part), name)) is not None
+    }
 
 
 def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping[str, Array]:
@@ -233,8 +245,10 @@ def fit_in_process(
             models[key] = fit_in_process(learner, splits, metric, seed, threads, models)
         return models[key]
 
-    def shared(name: str, build: Build) -> Mapping[str, Array]:
-        key = f"shared {build.__module__} {name}"
+    names = _array_names(splits)
+
+    def shared(inputs: Any, build: Build) -> Mapping[str, Array]:
+        key = f"shared {build.__module__} {inputs_digest(inputs, names)}"
         if key not in models:
             models[key] = {of: np.array(array) for of, array in build().items()}
             for array in models[key].values():
@@ -242,9 +256,8 @@ def fit_in_process(
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
-    def trained(name: str, build: Build, size: int = 1) -> Mapping[str, Array]:
-        needs = [canonical(encode(need)) for need in learner_of(learner).needs()]
-        return shared(f"{name} {size} {sorted(needs)}", build)
+    def trained(inputs: Any, build: Build, size: int = 1) -> Mapping[str, Array]:
+        return shared([inputs, size], build)
 
     facts = splits, splits.task, splits.classes, splits.feature_names
     context = Context(*facts, metric, seed, threads, fitted, shared, trained)

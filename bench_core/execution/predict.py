@@ -14,7 +14,7 @@ import numpy as np
 from bench_core._io.large_arrays import zeros
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
-from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
@@ -100,7 +100,6 @@ class PredictedPath:
     feature_cost: FloatArray  # (P,), mean over the copies of rows
     evaluation_cost: FloatArray  # (P,)
     bought: FloatArray  # (P, s), fraction of rows that bought each sensor
-    ended: FloatArray  # (P, S), fraction that ended at each stage; S = 0 without a ``stage_tree``
     # by number of the point, if bills declare the order of purchases, (1 + STEPS, s): for each
     # sensor the mean over rows of its step (0 for rows without it), then the fraction of rows that
     # buy it in the first step, the second and so on
@@ -135,17 +134,13 @@ def predict_split(
     Raises ContractError if the model violates its protocol.
     """
     n, copies, sensors = len(examples), examples.weights, costs.sensors
-    tree = model_of(model).stage_tree
-    stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
-    # a policy receives the remainder of a cap, if only sensors have costs
-    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
-    knows_cap = isinstance(model, Sequential) and sensors_alone
+    limits = caps.limits if caps else ()
+    knows_cap = keeps_caps(model, costs)
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
-    # over copies of rows: feature and evaluation costs, buyers, rows that ended at each stage
-    sums = np.zeros((room, 2 + sensors + stages))
+    sums = np.zeros((room, 2 + sensors))  # over copies: feature and evaluation costs, buyers
     steps: dict[int, FloatArray] = {}
     acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
@@ -165,9 +160,9 @@ def predict_split(
         buyers = _Buyers(costs, weights, queries)
         under = caps.start(model, costs, queries, weights) if caps else []
 
-        def add(feature: FloatArray, evaluation: FloatArray, bought: Any, ended: Any) -> None:
+        def add(feature: FloatArray, evaluation: FloatArray, bought: FloatArray) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
-            parts.append(np.concatenate([spent, bought, ended]))
+            parts.append(np.concatenate([spent, bought]))
 
         started = time.perf_counter()
         for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
@@ -177,7 +172,7 @@ def predict_split(
             evaluation = bill.evaluation_cost(costs, len(weights))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
-            add(feature, evaluation, bought, _ended(prediction, weights, stages))
+            add(feature, evaluation, bought)
             if acquired is not None and k == kept:
                 acquired[rows] = bill.acquired.bits
             if bill.order is not None:
@@ -197,7 +192,7 @@ def predict_split(
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits
             bought = _count(Acquired(answers.bits, sensors), weights)
-            add(answers.feature, answers.evaluation, bought, np.zeros(stages))
+            add(answers.feature, answers.evaluation, bought)
         return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
@@ -234,12 +229,18 @@ def predict_split(
         cost[:whole],
         feature_cost=means[:, 0],
         evaluation_cost=means[:, 1],
-        bought=means[:, 2 : 2 + sensors],
-        ended=means[:, 2 + sensors :],
+        bought=means[:, 2:],
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
         acquired=None if acquired is None else Acquired(acquired, sensors),
     )
+
+
+def keeps_caps(model: Any, costs: CostModel) -> bool:
+    """True for a policy, which receives the remainder of a cap, if only sensors have costs. Not for
+    a subclass, which may show cells to its policy."""
+    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
+    return type(model) is Sequential and sensors_alone
 
 
 def in_order(
@@ -300,16 +301,6 @@ def _steps(order: IntArray, first: int, copies: FloatArray) -> FloatArray:
     counts = np.zeros((1 + STEPS, order.shape[1]))
     count_steps(np.ascontiguousarray(order), first, np.ascontiguousarray(copies), counts)
     return counts
-
-
-def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArray:
-    """Number of copies that saw each stage last (S,)."""
-    last = prediction.stage
-    if not stages:
-        return np.zeros(0)
-    if last is None or last.shape != copies.shape or not ((last >= 0) & (last < stages)).all():
-        raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
-    return np.bincount(last, copies, stages).astype(np.float64)
 
 
 def readable(mask: BoolArray, costs: CostModel) -> BoolArray:

@@ -154,8 +154,7 @@ class JobRunner:
                 if not outcome.stored:
                     keep(outcome)
                 ended.add(outcome.job.key)
-                message = outcome.error or outcome.warning
-                texts = {"message": message, "trace": outcome.trace, "output": outcome.output}
+                texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
                 seconds, status = outcome.seconds, str(outcome.status)
                 count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
             well = True

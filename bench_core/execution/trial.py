@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, plain_marks
 from bench_core.execution.failures import failure
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
+from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.frontier import frontier
@@ -36,7 +36,6 @@ from bench_core.results.records import (
     Outcome,
     Result,
     Sensors,
-    Stages,
     Status,
     StoredValues,
     Trial,
@@ -98,17 +97,18 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         )
     if any(path.points != paths["test"].points for path in paths.values()):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
-    verdict = replay(
-        model,
-        splits.test,
-        splits.costs,
-        splits.classes,
-        spec.audit_mode,
-        seed=spec.key,
-        path=paths["test"],
-        accounting=spec.accounting,
-        fresh=lambda: load_model(state_path(spec.states, spec.fit)),
-    )
+    with ModelElsewhere(state_path(spec.states, spec.fit)) as elsewhere:
+        verdict = replay(
+            model,
+            splits.test,
+            splits.costs,
+            splits.classes,
+            spec.audit_mode,
+            seed=spec.key,
+            path=paths["test"],
+            accounting=spec.accounting,
+            fresh=elsewhere.fresh if spec.audit_mode == "full" else elsewhere.load_here,
+        )
     stored_points = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,
@@ -124,25 +124,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         peak_rss_mb=peak_rss_mb(),
         marks=plain_marks(model_of(model).marks),
         sensors=sensors_of(splits),
-        stages=stages_of(model, paths["test"], stored_points),
     )
-
-
-def stages_of(model: Any, path: PredictedPath, points: tuple[int, ...]) -> dict[str, Any]:
-    """Stages of a model, and the rows that reached them at these ``points`` of its path."""
-    tree = model_of(model).stage_tree
-    if tree is None:
-        return {}
-    reached = {}
-    for p in points:
-        if 0 <= p < len(path.points):
-            shares = path.ended[p].copy()
-            # rows that ended at a stage also reached its ancestors; parents come before children
-            for stage in range(len(shares) - 1, 0, -1):
-                shares[tree.parent[stage]] += shares[stage]
-            reached[p] = [round(float(share), 4) for share in shares]
-    parent, sensors = (tuple(map(int, numbers)) for numbers in (tree.parent, tree.sensors))
-    return Stages(parent, sensors, tuple(map(float, tree.price)), reached)._asdict()
 
 
 def sensors_of(splits: Splits) -> Sensors:

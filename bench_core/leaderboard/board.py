@@ -157,6 +157,7 @@ class Saved:
     lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
     dominated: bool = False  # a point of another learner is better and cheaper on validation
     quality: Interval = UNKNOWN  # 95%, of the model's test quality
+    gap: Interval = UNKNOWN  # 95%, of that quality minus the reference's at its best
 
     @property
     def significant(self) -> bool:

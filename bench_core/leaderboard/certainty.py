@@ -139,6 +139,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
         least = share_of(best.held[:, reference], lost_below(share), draws.higher)[:, None]
         excess = draws.level((chosen.held - least) * draws.sign, compared)
         quality = draws.level(chosen.held, compared)
+        gaps = draws.level(chosen.held - best.held[:, reference][:, None], compared)
         lines = np.eye(len(compared))
         still = [j for j, line in enumerate(lines) if interval(excess, line).high >= 0]
         better = better_than(draws.level(logs, [compared[j] for j in still]), True)
@@ -153,6 +154,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
                 lost=j not in ranked,
                 dominated=saved[k].dominated,
                 quality=quality_interval(draws.metric.name, quality, lines[j]),
+                gap=interval(gaps, lines[j]),
             )
     return [(saving[k], saved[k]) if k in saved else (math.nan, Saved()) for k in learners]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
 from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
-from bench_core.protocols import DIVERGED
+from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, listed, quality, times
@@ -81,6 +81,13 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     price = f"{cost(row.cheap.cost)} {board.unit}".rstrip()
     yield f"{_name(row)} costs {price} per row and {_reached(board, row.cheap)}."
     yield _compared(board, reference, f", {_times(row)}")
+    if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
+        gap, ends = row.cheap.quality - reference.best.quality, row.saved.gap
+        unsure = (
+            "" if math.isnan(ends.low) else f" ({CONFIDENCE}: {ends.low:.4f} to {ends.high:.4f})"
+        )
+        words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
+        yield f"{words}: {gap:.4f}{unsure}."
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
@@ -116,7 +123,9 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         yield f"No other learner is sure to {what}{few}{only}."
     if likeliest is not None:
         price = f"{cost(likeliest.model.cost)} instead of {cost(reference.cheap.cost)}"
-        yield f"Likeliest: {_name(likeliest)}, {price}, right with {likeliest.probability:.0%}."
+        reached = _reached(board, likeliest.model)
+        right = f"right with {likeliest.probability:.0%}"
+        yield f"Likeliest: {_name(likeliest)}, {price}, {right}; it {reached}."
     yield _compared(board, reference)
 
 

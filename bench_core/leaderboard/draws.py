@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Collection, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -165,7 +164,6 @@ class Draws:
         cap: float | None = None,
         learners: Collection[str] = (),
         resamples: int = DRAWS,
-        condensed: bool = True,
     ) -> None:
         rows = frame["dataset"] == dataset
         self.info, self.store, self.dataset, self.cap = info, store, dataset, cap
@@ -181,7 +179,7 @@ class Draws:
         self.defined = np.ones(1, dtype=bool)  # draws of the last choice
         blocks, self.resamples = effort(self._settings_tried(), resamples)
         if store and self.names and self.metric == primary_metric(info, dataset):
-            self._read(store, blocks if condensed else sys.maxsize)
+            self._read(store, blocks)
         # learners with values in every repeat
         self._valued = [
             k
@@ -454,15 +452,6 @@ class Draws:
             means = [first[same][:, whole].mean(axis=0) for same in on_same_rows(self.found)]
             observed[whole] = np.mean(means, axis=0)
         return observed
-
-    def units(self, r: int, k: int, row: int) -> FloatArray | None:
-        """Return the test quality of each query or row at a row of the points, None if unknown."""
-        candidates = self.candidates(r, self.names[k])
-        place = np.flatnonzero(self.rows(r, self.names[k]) == row)
-        if candidates is None or not len(place):
-            return None
-        counted = candidates.test.weights > 0
-        return np.asarray(candidates.test.quality[place[0]][counted], dtype=np.float64)
 
 
 @lru_cache(65536)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import name_of
-from bench_core.errors import BenchError, UsageError, one_line, require
+from bench_core.errors import BenchError, UsageError, one_line
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.draws import uses_of
+from bench_core.option_fields import chosen
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line
@@ -45,20 +46,21 @@ def finished(
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
-        remedy = "wait for the first" if info.state == "running" else command(info.request)
+        again = command(info.request) or "the same call of bench_core.run"
+        remedy = "wait for the first" if info.state == "running" else again
         raise UsageError(
             f"run {info.run} in {kept.path} is {info.state}: 0 of {count(info.planned, 'trial')} "
             f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
         )
     if data:
-        require(f"data set of run {info.number}", data, dict.fromkeys(map(str, frame["dataset"])))
+        known = dict.fromkeys(map(str, frame["dataset"]))
+        data = chosen(f"data set of run {info.number}", data, known)
         frame = frame[frame["dataset"].isin(data)]
         uses = tuple(use for use in info.datasets if use.name in data)
         info = replace(info, datasets=uses)
     if learners:
-        require(
-            f"learner of run {info.number}", learners, dict.fromkeys(map(str, frame["learner"]))
-        )
+        known = dict.fromkeys(map(str, frame["learner"]))
+        learners = chosen(f"learner of run {info.number}", learners, known)
         frame = frame[frame["learner"].isin(learners)]
         if info.reference not in learners:
             info = replace(info, reference="")
@@ -193,7 +195,7 @@ def paragraph(
     lines = [plain(text.format(**facts)) for need, text in METHODS.items() if facts[need]]
     commands = {"The run is repeated by": command(info.request), "its report by": made_by}
     repeated = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
-    return " ".join([*lines, f"{', '.join(repeated)}."])
+    return " ".join([*lines, *([f"{', '.join(repeated)}."] if repeated else [])])
 
 
 METHODS = {

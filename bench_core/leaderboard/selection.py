@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.errors import UsageError, option
 from bench_core.leaderboard.assembly import audit_mark, likely, pick, pick_at, trials_of
-from bench_core.leaderboard.board import NOTHING, SHARE, Answer, Pick, Saved, Standing, saves
+from bench_core.leaderboard.board import (
+    NOTHING,
+    SHARE,
+    Answer,
+    Pick,
+    Saved,
+    Setting,
+    Standing,
+    saves,
+)
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.operating_points import Criterion
+    from bench_core.statistics.comparison import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +50,31 @@ class Selection(Answer):
     def sure(self) -> bool:
         """True if ``pick`` is sure to reach the target in every repeat, not just likeliest."""
         return bool(self.cheap)
+
+    @property
+    def quality(self) -> float:
+        """Quality on test, mean over repeats."""
+        return self.pick.quality
+
+    @property
+    def cost(self) -> float:
+        """Cost per row on test, mean over repeats."""
+        return self.pick.cost
+
+    @property
+    def valid_quality(self) -> float:
+        """Quality on validation, mean over repeats."""
+        return self.pick.valid_quality
+
+    @property
+    def setting(self) -> Setting:
+        """Parameters and operating point chosen by most repeats."""
+        return self.pick.settings[0]
+
+    @property
+    def interval(self) -> Interval:
+        """The 95% interval of the quality."""
+        return self.standing.interval if isinstance(self.limit, Budget) else self.saved.quality
 
     @property
     def repeats(self) -> int:

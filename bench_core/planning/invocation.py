@@ -1,11 +1,10 @@
-"""Command or Python call that repeats a run, from its stored request."""
+"""Command that repeats a run, from its stored request."""
 
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from bench_core.errors import one_line
 from bench_core.option_fields import FLAG, Option, options_of
 from bench_core.planning.request import RunRequest
 
@@ -14,9 +13,10 @@ FROM_PYTHON = "(from Python)"
 
 
 def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
-    """Return the command with all options that affect results; a Python call for objects."""
+    """Return the command with all options that affect results; "" for data or costs that were
+    objects."""
     if given_from_python(request):
-        return python_call(request, request.get("learners") or ())
+        return ""
     kept = {option.name: value for option, value in _given(request, kind) if option.decides}
     return shell_line(words(kept, kind))
 
@@ -55,26 +55,6 @@ def given_from_python(request: Mapping[str, Any]) -> bool:
     """True if data or costs of a run were objects, which a command cannot name."""
     given = [*request.get("data", ()), request.get("costs") or ""]
     return any(str(value).endswith(FROM_PYTHON) for value in given)
-
-
-def python_call(request: Mapping[str, Any], learners: Any) -> str:
-    """Return the call that repeats the run with these learners; ``X``, ``y``, ``costs``, names of
-    metrics and ``...`` represent the given objects."""
-    arguments: list[str] = []
-    for option, value in _given({**request, "learners": learners}, RunRequest):
-        if option.name == "data" and str(value[0]).endswith(FROM_PYTHON):
-            call = str(value[0]).removesuffix(f" {FROM_PYTHON}")
-            arguments.insert(0, call if call.split(", ")[0] == "X" else "X, y")
-        elif value == FROM_PYTHON:
-            arguments.append("costs=costs")
-        elif option.name == "metrics":  # objects as names
-            objects = {
-                n: n if n.isidentifier() else "..." for n in request.get("metric_objects", ())
-            }
-            arguments.append(f"metrics=[{', '.join(objects.get(n, repr(n)) for n in value)}]")
-        elif option.decides and not (option.name == "settings" and isinstance(learners, Mapping)):
-            arguments.append(f"{option.name}={value!r}")
-    return one_line(f"bench_core.run({', '.join(arguments)})")
 
 
 def shell_line(line: Iterable[str]) -> str:

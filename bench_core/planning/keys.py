@@ -21,7 +21,7 @@ from bench_core.parameters import as_json, encode, is_learner, parameters
 from bench_core.protocols import Metric
 from bench_core.results.records import TrialSpec
 
-SCORING = 16
+SCORING = 17
 """Increases when scoring, metering or the audit change the results of the same model."""
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
 from bench_core.costs.model import CostModel
-from bench_core.metrics.evaluation import given_metrics
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
@@ -66,11 +65,7 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     """Return the record of a run in the store, as JSON values."""
     values = asdict(replace(request, learners=(), data=(), costs=""))
     values["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
-    values["data"] = [
-        x if isinstance(x, str) else f"{getattr(x, 'call', x.name)} {FROM_PYTHON}"
-        for x in request.data
-    ]
-    values["metric_objects"] = [name for name in request.metrics if name in given_metrics]
+    values["data"] = [x if isinstance(x, str) else f"{x.name} {FROM_PYTHON}" for x in request.data]
     values["costs"] = request.costs if isinstance(request.costs, str) else FROM_PYTHON
     record = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
     return {**record, "datasets": [asdict(use) for use in plan.datasets], "request": values}

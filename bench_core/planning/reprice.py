@@ -11,7 +11,8 @@ from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.pricing import same_sensors, with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
-from bench_core.errors import InputError, UsageError, blaming, option, require
+from bench_core.errors import InputError, UsageError, blaming, option
+from bench_core.option_fields import chosen
 from bench_core.planning.billing import billed, priced
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.keys import metric_key
@@ -40,7 +41,7 @@ def plan_reprice(
     info, costs = store.info(run), request.costs
     place = costs if isinstance(costs, str) else FROM_PYTHON
     with blaming(option("data")):
-        require("data set of this run", data, dict.fromkeys(use.name for use in info.datasets))
+        data = chosen("data set of this run", data, [use.name for use in info.datasets])
     now = {name: getattr(request, name) for name in _CARRIED_OUT}
     now["encoding"] = request.encoding or info.request.get("encoding", "")
     request = RunRequest.of(info.request, **now, store=str(store.path), fresh=False)

@@ -13,6 +13,7 @@ from bench_core.option_fields import (
     Form,
     choice,
     declared,
+    listed,
     quantity,
     whole_number,
     whole_numbers,
@@ -68,7 +69,12 @@ LEAST_MEMORY = 256 << 20  # libraries fail to load with less, and some hang
 MEMORY = quantity(
     "an amount of memory from 256MiB on, such as 500MiB or 4GiB", "SIZE", int, _BYTES, LEAST_MEMORY
 )
-DATA = replace(NAMES, wanted="a name, file or instance of a data set", fits=_is_dataset)
+DATA = replace(
+    NAMES,
+    wanted="a name, file or instance of a data set",
+    read=partial(listed, exists=os.path.exists),
+    fits=_is_dataset,
+)
 LEARNERS = replace(NAMES, fits=lambda _: True)  # checked at look-up
 COSTS = Form("a file, a mapping of costs or a cost model", "FILE", fits=_is_costs)
 CAPS = Form(

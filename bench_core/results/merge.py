@@ -2,8 +2,8 @@
 
 For two rows of one key, the finished one is kept. Two finished rows must agree to 1e-9; the
 target's row is kept with the weaker of the two audit verdicts, as other stores cannot verify it. Of
-two failures the later one is kept. Attempts are merged as a set. Numbers of runs are separate for
-each store.
+two failures the later one is kept. Attempts are merged as a set. Numbers and order of runs are
+separate for each store: new runs follow its own.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ WHERE key NOT IN (
 _ATTEMPTS = """
 INSERT INTO attempt SELECT * FROM (SELECT * FROM other.attempt
 EXCEPT SELECT * FROM main.attempt) ORDER BY created_at
+"""
+_NEW_RUNS = """
+SELECT run, number, created_at, state, about FROM other.run
+WHERE run NOT IN (SELECT run FROM main.run) ORDER BY begun
 """
 _STATES = """
 UPDATE run SET state = iif(EXISTS (
@@ -138,12 +142,11 @@ def _join(writer: Writer, source: Path) -> None:
 
 
 def _join_runs(writer: Writer) -> list[str]:
-    """Merge runs with their lists of trials and return their names; the later record wins."""
-    updated = dict(writer.db.execute("SELECT run, updated_at FROM main.run").fetchall())
-    rows = [*select(writer.db, "SELECT * FROM other.run ORDER BY created_at, run")]
-    for row in rows:
-        if row["updated_at"] > updated.get(row["run"], ""):
-            listed = "SELECT trial FROM other.run_trial WHERE run = ? ORDER BY position"
-            writer.put_run(row, [trial for (trial,) in writer.db.execute(listed, [row["run"]])])
-    writer.db.execute(_STATES)
-    return [row["run"] for row in rows]
+    """Add new runs with their lists of trials, in the order in which they began, and return the
+    names of all runs in the source. A run of the same name has the same trials."""
+    db = writer.db
+    for row in [*select(db, _NEW_RUNS)]:
+        listed = "SELECT trial FROM other.run_trial WHERE run = ? ORDER BY position"
+        writer.put_run(row, [trial for (trial,) in db.execute(listed, [row["run"]])])
+    db.execute(_STATES)
+    return [run for (run,) in db.execute("SELECT run FROM other.run ORDER BY begun")]

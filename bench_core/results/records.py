@@ -7,7 +7,7 @@ outside ``INTERNAL`` as columns: a new field appears in all of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -27,7 +27,7 @@ TRIAL_DIGITS = 12
 INTERNAL = frozenset(
     (
         *("key", "title", "fit", "task", "data", "states", "metrics", "audit_mode", "splits"),
-        *("costs", "plugins", "caps", "libraries", "seconds", "stages", "sensors", "number"),
+        *("costs", "plugins", "caps", "libraries", "seconds", "sensors", "number"),
         *("points", "values"),
     )
 )
@@ -210,15 +210,6 @@ class Sensors(NamedTuple):
     price: tuple[float, ...] = ()  # additive
 
 
-class Stages(NamedTuple):
-    """Stages of a model (``protocols.StageTree``)."""
-
-    parent: tuple[int, ...] = ()
-    sensors: tuple[int, ...] = ()
-    price: tuple[float, ...] = ()
-    reached: Mapping[Any, Sequence[float]] = {}  # fraction of test rows, by kept operating point
-
-
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """One operating point on one split. Costs are per row."""
@@ -254,7 +245,6 @@ class Trial(TrialSpec):
     machine: str = ""
     versions: str = ""
     created_at: str = ""
-    stages: Mapping[str, Any] = field(default_factory=dict)  # ``Stages``
     sensors: Sensors = field(default_factory=Sensors)
     points: tuple[OperatingPoint, ...] = ()
     values: tuple[StoredValues, ...] = ()
@@ -280,21 +270,9 @@ class TrialValues(StoredValues):
     trial: Trial
     settings: tuple[Mapping[str, Any], ...]  # (p,) operating points
 
-    @property
-    def stages(self) -> Stages | None:
-        """The model's stages, if any; ``reached`` is keyed by position among the points."""
-        if not self.trial.stages:
-            return None
-        found = Stages(**with_tuples(self.trial.stages))
-        by_place = {k: found.reached.get(str(number)) for k, number in enumerate(self.points)}
-        return found._replace(reached={k: r for k, r in by_place.items() if r is not None})
-
 
 MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])
 """Fields of a trial that are not in its specification."""
-
-MORE_THREADS = "more threads than granted"
-"""Mark of a trial whose fit or model used more threads than allowed."""
 
 AUDITS = ("failed", "", "declared", "sampled", "verified")
 """Verdicts of audits, from weakest to strongest."""
@@ -342,7 +320,6 @@ class Outcome:
     seconds: float = 0.0
     output: str = ""  # the end of what the job wrote to stdout and stderr
     stored: bool = False  # already stored, from the shard of a task
-    warning: str = ""  # one line, if a successful fit used more threads than allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +329,6 @@ class RunInfo(RunRecord):
     run: str
     number: int
     created_at: str
-    updated_at: str
     state: str  # running, interrupted (also by a kill) or finished
     request: Mapping[str, Any]
     planned: int = 0  # trials; ``counts`` has finished ones
@@ -379,7 +355,6 @@ class Attempt:
     seconds: float
     created_at: str
     machine: str
-    warning: str
     attempt: int = 0  # number for this fit, trial or audit, from 1
 
 

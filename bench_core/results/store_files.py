@@ -16,12 +16,12 @@ from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.model import CostModel
 from bench_core.costs.shipped import from_json
-from bench_core.errors import InputError, one_line, option
+from bench_core.errors import InputError, check_memory, one_line, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
 
 DEFAULT = "results/bench.db"
-BEFORE = "budget-bench 0.1.0 of 29 November 2026 (commit b124a486)"
+BEFORE = "budget-bench 0.1.0 of 29 November 2026 (commit e12271d5)"
 """Last version that reads stores of the schema before."""
 
 DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecodeError)
@@ -70,10 +70,10 @@ def check_store(path: Path) -> bool:
     return True
 
 
-def damaged(path: Path, error: Exception) -> InputError:
+def damaged(path: Path, fault: str) -> InputError:
     """Return the error for a damaged store, in one line."""
     remedy = f"put a copy in its place, or name another with {option('store')}"
-    return InputError(f"{path}: the store is damaged ({one_line(str(error), 200)}); {remedy}")
+    return InputError(f"{path}: the store is damaged ({one_line(fault, 200)}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:
@@ -163,9 +163,8 @@ def load_model(path: Path) -> Any:
     except FileNotFoundError:
         again = f"run again with {option('fresh', True)}"
         raise InputError(f"{path}: the fitted model is gone; {again}") from None
-    except MemoryError:
-        raise  # not an error of the file
     except Exception as error:  # damaged files cause any exception in numpy and zipfile
+        check_memory(error, path)
         again = f"run again with {option('fresh', True)}"
         raise InputError(f"{path}: not a model's state ({error}); {again}") from error
     model: Any = find_class(header["model"])

@@ -38,7 +38,7 @@ from bench_core.results.records import (
 from bench_core.splits import SPLITS
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 9  # increases with each change of tables or records; older stores are rejected
+SCHEMA = 10  # increases with each change of tables or records; older stores are rejected
 
 json_value = lru_cache(4096)(json.loads)
 """Value from JSON, cached because trials of a run share values; must not be modified."""
@@ -54,7 +54,8 @@ TABLES = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 CREATE TABLE run (
-  run TEXT PRIMARY KEY, number INTEGER, created_at TEXT, updated_at TEXT, state TEXT, about TEXT);
+  begun INTEGER PRIMARY KEY, run TEXT UNIQUE, number INTEGER, created_at TEXT, state TEXT,
+  about TEXT);
 CREATE TABLE run_trial (
   run TEXT, position INTEGER, trial TEXT, PRIMARY KEY (run, position)) WITHOUT ROWID;
 CREATE TABLE trial (
@@ -66,7 +67,7 @@ CREATE TABLE point (
   PRIMARY KEY (trial, split, number)) WITHOUT ROWID;
 CREATE TABLE sensor (list TEXT PRIMARY KEY, names TEXT, price TEXT);
 CREATE TABLE fit (
-  key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL, warning TEXT);
+  key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL);
 CREATE TABLE attempt ({", ".join(f.name for f in fields(Attempt) if f.name != "attempt")});
 """
 

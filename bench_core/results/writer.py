@@ -20,7 +20,6 @@ from bench_core.costs.shipped import to_json
 from bench_core.errors import InputError, option
 from bench_core.results.records import (
     MEASURED,
-    MORE_THREADS,
     Outcome,
     Trial,
     TrialSpec,
@@ -73,7 +72,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise damaged(path, error) from error
+                raise damaged(path, str(error)) from error
             full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
             remedy = "; make room and run again: finished trials are kept" if full else ""
             raise InputError(f"{path}: cannot write to the store ({error}){remedy}") from error
@@ -130,7 +129,7 @@ def _create(path: Path) -> None:
 
 
 def now() -> str:
-    """Current time in UTC, to the microsecond (runs are ordered by it)."""
+    """Current time in UTC, to the microsecond."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -189,9 +188,8 @@ class Writer:
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or resume one with the same id."""
-        moment = now()
-        times = {"created_at": moment, "updated_at": moment}
-        row = {"run": run, "state": "running", "about": json.dumps(dict(about)), **times}
+        row = {"run": run, "state": "running", "about": json.dumps(dict(about))}
+        row["created_at"] = now()
         with self.transaction() as db:
             self.put_run(row, trials)
             add_metrics(db, about["metrics"])
@@ -202,8 +200,9 @@ class Writer:
             known = "SELECT number, created_at FROM run WHERE run = ?"
             (highest,) = db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
             new = highest + 1, row["created_at"]
-            number, begun = db.execute(known, [row["run"]]).fetchone() or new
-            put(db, "run", {**row, "number": number, "created_at": begun})
+            number, created_at = db.execute(known, [row["run"]]).fetchone() or new
+            # a new row gets a larger ``begun`` than all others
+            put(db, "run", {**row, "number": number, "created_at": created_at})
             db.execute("DELETE FROM run_trial WHERE run = ?", [row["run"]])
             listed = [(row["run"], position, trial) for position, trial in enumerate(trials)]
             db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", listed)
@@ -211,8 +210,7 @@ class Writer:
     def end(self, run: str, state: str) -> None:
         """Record the end of a run: finished or interrupted."""
         with self.transaction() as db:
-            values = [state, now(), run]
-            db.execute("UPDATE run SET state = ?, updated_at = ? WHERE run = ?", values)
+            db.execute("UPDATE run SET state = ? WHERE run = ?", [state, run])
 
     def attempt(self, run: str, outcome: Outcome) -> None:
         """Record the outcome of one attempt of a job."""
@@ -227,7 +225,7 @@ class Writer:
             "created_at": now(),
             "machine": ": ".join(self._here),
         }
-        texts = ("error", "warning", "trace", "output")
+        texts = ("error", "trace", "output")
         with self.transaction() as db:
             put(db, "attempt", row | {name: plain(getattr(outcome, name)) for name in texts})
 
@@ -247,7 +245,6 @@ class Writer:
             "status": str(outcome.status),
             "seconds": result.seconds if result else outcome.seconds,
             "peak_rss_mb": result.peak_rss_mb if result else None,
-            "warning": outcome.warning,
         }
         with self.transaction() as db:
             put(db, "fit", row)
@@ -260,17 +257,15 @@ class Writer:
         measured = {name: getattr(result, name) for name in MEASURED} if result else {}
         versions = dict.fromkeys([*self._installed.split(", "), *spec.libraries.split(", ")])
         with self.transaction() as db:
-            fit = "SELECT seconds, peak_rss_mb, warning FROM fit WHERE key = ?"
-            seconds, peak, warning = db.execute(fit, [spec.fit]).fetchone() or (None, None, "")
+            fit = "SELECT seconds, peak_rss_mb FROM fit WHERE key = ?"
+            seconds, peak = db.execute(fit, [spec.fit]).fetchone() or (None, None)
             peaks = [peak, measured.get("peak_rss_mb")]
-            marks = [*measured.get("marks", ()), *([MORE_THREADS] if result and warning else [])]
             trial = Trial.of(
                 spec,
                 **measured
                 | {
                     "status": str(outcome.status),
                     "error": outcome.error or measured.get("error", ""),
-                    "marks": tuple(dict.fromkeys(marks)),
                     "seconds": outcome.seconds,
                     "fit_seconds": seconds,
                     "peak_rss_mb": max(filter(None, peaks), default=None),

@@ -22,7 +22,7 @@ from bench_core._io.files import atomic_folder
 from bench_core.costs.model import CostModel
 from bench_core.costs.shipped import from_json, to_json
 from bench_core.encoding import ColumnEncoding, encodings_from
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError, UsageError, check_memory
 from bench_core.protocols import Export
 from bench_core.sequential import Evaluated
 from bench_core.serving.policy_program import PolicyProgram
@@ -129,6 +129,7 @@ def read_folder(path: Path) -> Folder:
             raise ValueError("the columns do not make the features")
         return Folder(program, costs, names, dict(index["about"]), encodings)
     except (*_UNSOUND, AttributeError) as error:
+        check_memory(error, path)
         fault = f"{type(error).__name__}: {error}"
         raise InputError(
             f"{path}: not a model that can be read ({fault}); export it again"

@@ -53,7 +53,7 @@ class Room(NamedTuple):
 
 
 class RowWalk:
-    """A program and the needs of its features. Thread-safe."""
+    """A program and the needs of its features. Thread-safe; a copy makes its own memory."""
 
     def __init__(self, program: Program, needs: FeatureNeeds) -> None:
         self.program, self.needs, self.prices = program, needs, needs.prices
@@ -64,6 +64,9 @@ class RowWalk:
         self.price: FloatArray | None = None  # (d,) of the features if each has its own sensor
         if needs.prices is not None and needs.single is not None:
             self.price = needs.prices.sensor[needs.single]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_free": []}  # compiled generators cannot be copied
 
     def rounds(
         self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None = None

@@ -202,6 +202,8 @@ def errors(
         sums -= factor * _sums(point, reference.valid.weights, BLOCKS)
     weights = _totals(candidates.valid, BLOCKS)[0].astype(np.float64)
     residuals = sums - weights * (sums.sum(axis=1) / weights.sum())[:, None]
+    largest = np.abs(residuals).max(axis=1, keepdims=True)
+    residuals = np.ldexp(residuals, -np.frexp(largest)[1])  # float32 holds their squares
     counts = _counts(len(weights), resamples + 1, seed, 0)
     with one_thread():
         spread = (counts @ np.square(residuals).T.astype(np.float32)).astype(np.float64)

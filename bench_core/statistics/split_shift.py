@@ -40,6 +40,7 @@ def falls(points: Candidates, higher: bool, shuffles: int) -> bool:
     counted, first = weights > 0, np.arange(len(weights)) < len(points.valid.weights)
     sign = 1 if higher else -1
     values = sign * np.hstack([points.valid.quality, points.test.quality])[:, counted]
+    values = np.ldexp(values, -np.frexp(np.abs(values).max(initial=0.0))[1])  # for float32
     weights, first = weights[counted].astype(np.float64), first[counted]
     weighted = values * weights
     rounding = 1e-24 * np.square(values).max(initial=0.0)  # the noise of equal values

@@ -37,7 +37,7 @@ def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManage
         from rich.console import Console
 
         return Bars(verbose=verbose, console=Console())
-    if bars and sys.stderr.isatty():
+    if bars and tables.on_terminal(sys.stderr):
         return Bars(verbose=verbose)
     return Lines(jobs=bars, verbose=verbose)
 

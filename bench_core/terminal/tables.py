@@ -11,11 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError, no_formula, one_line
 
@@ -49,6 +50,13 @@ class Table:
         return zip(self.rows, self.row_styles or [""] * len(self.rows), strict=True)
 
 
+def on_terminal(stream: Any) -> bool:
+    """True for a terminal; False also for a stream that is closed, None, or lacks ``isatty``."""
+    with suppress(AttributeError, ValueError):
+        return bool(stream.isatty())
+    return False
+
+
 def console(stderr: bool = False) -> Console:
     """Return a rich console that raises on a broken pipe and never wraps without a terminal."""
     from rich.console import Console
@@ -57,8 +65,7 @@ def console(stderr: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream is not None and stream.isatty() else PLAIN_WIDTH
+    width = None if on_terminal(sys.stderr if stderr else sys.stdout) else PLAIN_WIDTH
     return Plain(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)
 
 
@@ -206,9 +213,9 @@ def complain(message: str) -> None:
 
 def to_stderr(*lines: str) -> None:
     """Print lines on stderr; a terminal breaks them at words."""
-    if sys.stderr is None:  # print would use stdout
+    if getattr(sys.stderr, "closed", sys.stderr is None):  # for None, print would use stdout
         return
-    if sys.stderr.isatty():
+    if on_terminal(sys.stderr):
         width = console(stderr=True).width
         wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
         lines = tuple(map(wrap.fill, lines))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bench_core.errors import one_line
+
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
@@ -115,3 +117,11 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def run_line(info: RunInfo) -> str:
+    """Return number, name and start of the run, and its state if it is not finished."""
+    begun = info.created_at[:16].replace("T", " ")
+    done = f"{sum(info.counts.values())} of {count(info.planned, 'trial')} done"
+    state = "" if info.state == "finished" else f", {info.state}: {done}"
+    return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")

@@ -109,7 +109,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
             *spent = 0.0;
         return BENCH_CAP;
     }
-    for (int c = 0; c < FEATURES; c++)
+    for (int c = 0; c < READ; c++)
         take(r, c, NAN);
     for (int j = 0; j < PURCHASES; j++)
         if (marks[j] >= 0)

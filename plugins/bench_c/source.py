@@ -190,7 +190,8 @@ def _constants(
     return {
         "NARROW": f"unsigned {'short' if widest < 1 << 16 else 'int'}",
         "LEVELS": deepest if alike else 0,
-        "FEATURES": max(1, len(program.features)),
+        "READ": len(program.features),
+        "FEATURES": max(1, len(program.features)),  # C has no empty arrays
         "WIDTH": program.outputs,
         "SENSORS": max(1, prices.sensors),
         "SPLIT": number(prices.split),

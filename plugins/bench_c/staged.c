@@ -238,8 +238,8 @@ static void begin(struct row *r, const struct bench_source *source)
 #endif
     for (int k = 0; k < BENCH_OUTPUTS; k++)
         r->sums.own[k] = r->score[k] = r->stop[k] = 0.0;
-    r->cells[2 * FEATURES] = 0;
-    r->have[2 * FEATURES] = 1;
+    r->cells[2 * READ] = 0;
+    r->have[2 * READ] = 1;
     r->price = r->sums.splits = 0.0;
     r->cap = source->cap != 0 && !(source->cap > CAP) ? source->cap : CAP;
     r->capped = !(r->cap >= INFINITY); /* so NaN buys nothing */
@@ -253,10 +253,10 @@ static void take_all(struct row *r)
 {
     const float *cells = r->source->cells;
     int32_t bits[FEATURES];
-    for (int c = 0; c < FEATURES; c++)
+    for (int c = 0; c < READ; c++)
         r->values[c] = feature(cells, features[c]);
-    memcpy(bits, r->values, sizeof bits);
-    for (int c = 0; c < FEATURES; c++)
+    memcpy(bits, r->values, READ * sizeof *bits);
+    for (int c = 0; c < READ; c++)
         put(r, c, bits[c]);
     memset(r->have, 1, sizeof r->have);
 }
@@ -264,7 +264,7 @@ static void take_all(struct row *r)
 /* Pay for the cells that were read. */
 static void pay_all(struct row *r)
 {
-    for (int c = 0; c < FEATURES; c++)
+    for (int c = 0; c < READ; c++)
         for (int i = needs_of[c]; i < needs_of[c + 1]; i++)
             r->bought[needs[i]] |= (r->have[2 * c] | r->have[2 * c + 1]) >> 1;
 }

@@ -6,28 +6,32 @@ operating points never lose a claim if validation orders them as test does. A le
 at the constant predictor, which is free. It holds the best affordable point up to the next better
 one, and is read at the claim's budgets.
 
-For the points that a budget may choose, a store keeps the share of test rows that reach each stage
-of a cascade. A cascade's stages are its remaining stages: the models served have no others.
+Stages of a cascade are counted on its stored model, through which the test rows walk. They are its
+remaining stages: the models served have no others.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_claims.claims import CONSTANT, FLOORED, STAGES, TIMES, Claim, compared
-from bench_core._io.digests import canonical
+from bench_core.datasets.cache import open_prepared
+from bench_core.errors import InputError
 from bench_core.metrics.frontier import frontier, share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP
 from bench_core.results.marks import growing
 from bench_core.results.operating_points import REPEAT, Criterion
+from bench_core.results.store_files import load_model, state_path, states_folder
+from bench_core.serving.block_walk import BlockWalk
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,28 +39,26 @@ if TYPE_CHECKING:
     from bench_core.arrays import FloatArray
     from bench_core.results.store import Store
 
-REACHED = "reached"
-"""The column that ``with_stages`` adds: the share of rows that reach each stage, None if these are
-not stored."""
-
-
-def with_stages(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
-    """The rows of a claim's learners and data, with the test rows that reach each stage."""
-    rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
-    shares: dict[tuple[str, str], Sequence[float]] = {}
-    for learner in dict.fromkeys(contender.learner for contender in claim.learners):
-        for entry in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
-            for k, setting in enumerate(entry.settings):
-                reached = entry.stages.reached.get(k) if entry.stages else None
-                shares[entry.trial.short, canonical(setting)] = reached or (1.0,)
-    keys = zip(rows["trial"].astype(str), rows["point"].astype(str), strict=True)
-    return rows.assign(**{REACHED: [shares.get(key) for key in keys]})
-
-
 NAN, inf = float("nan"), float("inf")
 _KEPT = ("test_quality", "test_cost", "reference_quality", "reference_cost")
-SettingStages = tuple[Mapping[str, Any], Sequence[float] | None]
-"""A setting, and the share of rows that reach each stage at its point."""
+
+
+def stages_of(store: Store, trial: str, point: str) -> tuple[float, float]:
+    """Number of stages of a trial's model at a point (JSON), and the share of test rows that pass
+    the first; NaN if the model or its data are gone."""
+    spec, states = store.trial(trial), states_folder(store.path)
+    try:
+        splits = open_prepared(Path(spec.data))
+        model = load_model(state_path(states, spec.fit))
+    except InputError:
+        return NAN, NAN
+    program = model.program(json.loads(point))
+    if all(step.gate == "always" for step in program.steps):
+        return 1.0, 1.0
+    test = splits.test
+    boundaries = None if test.queries is None else test.queries.boundaries
+    rows, _ = BlockWalk(program, splits.costs).run(test.X, boundaries)
+    return float(len(program.steps)), float(np.average(rows.last > 0, weights=test.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,7 @@ class Results:
     claim: Claim
     frame: pd.DataFrame
     metric: Criterion
+    store: Store | None = None  # for stages
 
     @property
     def higher(self) -> bool:
@@ -133,23 +136,14 @@ class Results:
         least = share_of(of, self.claim.keeps, self.higher)
         return quality < least if self.higher else quality > least
 
-    def reached(self, points: pd.DataFrame) -> list[SettingStages]:
-        """Rows that reach each stage at the given points."""
+    def stages(self, points: pd.DataFrame) -> FloatArray:
+        """Number of stages, and share of test rows that pass the first, at each point (p, 2)."""
+        assert self.store is not None
         keys = ["learner", *REPEAT, "params", "point"]
         test = self.frame[self.frame["split"] == "test"]
-        found = points[keys].merge(test[[*keys, REACHED]], on=keys, how="left")
-        return [(json.loads(str(row.params)), getattr(row, REACHED)) for row in found.itertuples()]
-
-    def settings(self, place: int) -> list[list[SettingStages]]:
-        """The best point on validation of each setting, by repeat."""
-        stages = []
-        for _, repeat in self.of(place).groupby([*REPEAT]):
-            best = [
-                selection.best_points(setting, self.higher)
-                for _, setting in repeat.groupby("params", observed=True)
-            ]
-            stages.append([kept for points in best for kept in self.reached(points)])
-        return stages
+        trials = points[keys].merge(test[[*keys, "trial"]], on=keys, how="left")
+        names = zip(trials["trial"].astype(str), trials["point"].astype(str), strict=True)
+        return np.array([stages_of(self.store, *name) for name in names])
 
 
 def saving(results: Results) -> float:
@@ -252,20 +246,25 @@ def time_ratio(results: Results) -> float:
 
 def stages(results: Results) -> float:
     """Number of remaining stages."""
-    best = results.reached(results.best(0))
-    return float(np.mean([NAN if reached is None else len(reached) for _, reached in best]))
+    return float(results.stages(results.best(0))[:, 0].mean())
 
 
 def passed(results: Results) -> float:
     """The share of rows that pass the first stage, minus the second learner's at the same
     trade-off."""
+    import pandas as pd
+
+    def tradeoff(params: Any) -> Any:
+        return json.loads(str(params)).get("tradeoff")
+
     differences = []
-    best = results.reached(results.best(0))
-    for (params, what), points in zip(best, results.settings(1), strict=True):
-        # the second learner's stages at the trade-off of the first one's best setting
-        same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
-        pair = what, same[0] if len(same) == 1 else None
-        first, second = (NAN if x is None else float([*x, 1.0][1]) for x in pair)
+    for repeat in results.repeats:
+        best, others = repeat.best(0), repeat.of(1)
+        others = others[others["params"].map(tradeoff) == tradeoff(best["params"].iloc[0])]
+        if others["params"].nunique() != 1:
+            return NAN
+        pair = pd.concat([best, selection.best_points(others, results.higher)])
+        first, second = repeat.stages(pair)[:, 1]
         differences.append(first - second)
     return float(np.mean(differences))
 

@@ -30,7 +30,6 @@ from bench_claims.measures import (
     convergence,
     shortfall,
     too_few_trees,
-    with_stages,
 )
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.results.operating_points import Criterion, criterion
@@ -73,7 +72,7 @@ _ROUNDING = 1e-5  # relative error of mean costs in draws, which are sums in 32 
 
 _REPEAT = ["fold", "seed"]
 _OWN_METRICS = "the run used other metrics (--metric)"
-_IN_THE_STORE = "stages are in the store: use bench claims"
+_IN_THE_STORE = "stages are counted on stored models: use bench claims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,6 @@ def _on(
     if len(claim.budgets) == 1:  # up to the price of all features
         budgets = *claim.budgets, use.price_of_everything
         claim = replace(claim, budgets=budgets, anywhere=False)
-    if claim.measure in STAGES and store is not None:
-        frame = with_stages(frame, store, info.run, claim)
     metric = criterion(info, claim.metric or use.metrics[0])
     return judge(claim, frame, metric, store, info.run)
 
@@ -176,7 +173,7 @@ def judge(
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
-    return _weighed(Results(claim, rows, metric), every, store, run)
+    return _weighed(Results(claim, rows, metric, store), every, store, run)
 
 
 def _weighed(results: Results, every: pd.DataFrame, store: Store | None, run: str) -> Verdict:
@@ -223,7 +220,7 @@ def _lack(claim: Claim) -> str:
     if claim.measure in CURVES:
         return "equal at every budget"
     if claim.measure in STAGES:
-        return "the stages there are not stored"
+        return "its model or prepared data is gone: run again with --fresh"
     limited = claim.budget < inf
     lack = "no operating point within the budget" if limited else "target not reached"
     return f"{lack} in at least one repeat"

@@ -13,7 +13,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Examples, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import (
+    Examples,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    check_memory,
+    provide_datasets,
+)
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers import read_beginning
@@ -125,6 +134,7 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
         ) as reader:
             pieces = [piece.to_numpy(np.float32) for piece in reader]
     except (ValueError, EOFError, OSError, pd.errors.ParserError) as error:
+        check_memory(error, path)
         raise InputError(f"{path}: {' '.join(str(error).split())}; get the file again") from error
     y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
     for row in np.flatnonzero(~np.isin(y, (0.0, 1.0))):

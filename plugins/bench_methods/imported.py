@@ -17,10 +17,13 @@ classes the wrong way round are refused.
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
   (boosting = rf) stays averaged. Such models, and CatBoost's for classes, have no ``ensemble``.
-- Categorical splits (of LightGBM, XGBoost) become splits on codes or on features of 0 and 1, so
-  one may count as several. Categories are matched by name; unknown names are treated as missing.
+- Two outputs of two classes become one score, their difference: the log-odds of the second.
+- Categorical splits (of LightGBM, XGBoost), and LightGBM's thresholds on the codes of ordered
+  categories, become splits on codes or on features of 0 and 1, so one may count as several.
+  Categories are matched by name; unknown names are treated as missing.
 - LightGBM's splits with zero_as_missing may count as up to three.
-- Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are not supported.
+- Linear leaves, vector-valued XGBoost leaves and CatBoost's statistics of categories are not
+  supported. Its one-hot categories are, if the file was written with ``pool=``.
 """
 
 import hashlib
@@ -36,6 +39,7 @@ from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
 from bench_core import (
+    ELSEWHERE,
     Examples,
     Features,
     FitContext,
@@ -79,15 +83,14 @@ class ImportedModel:
         """Read the model, for the columns and classes of the data."""
         model, _ = matched(self._read(), context.splits, self.file)
         context.progress(1, 1)
-        return serve(model, prices, {"marks": ("trained elsewhere",)}, whole=True)
+        return serve(model, prices, {"marks": (ELSEWHERE,)}, whole=True)
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""
-        read = self._read()
-        model, notes = matched(read, splits, self.file)
+        model, notes = matched(self._read(), splits, self.file)
         coded = {own.name for own in splits.encodings if own.kind == "codes"}
         if shared := sorted(
-            coded & {read.names[m] for m in read.categories if m < len(read.names)}
+            coded & {model.names[m] for m in model.categories if m < len(model.names)}
         ):
             notes[
                 f"{', '.join(shared)}: categories to this model, codes (0 for the most frequent "

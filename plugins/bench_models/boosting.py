@@ -150,8 +150,8 @@ class BoostedTrees:
             ensemble = train_trees(settings, penalty)
         else:
             how = unpriced(settings, squared=name == "squared")
-            what = name, self.max_bins, replace(how, trees=0)
-            kept = context.trained(str(what), lambda: train_trees(how, None).state(), how.trees)
+            inputs = name, self.max_bins, replace(how, trees=0), train
+            kept = context.trained(inputs, lambda: train_trees(how, None).state(), how.trees)
             ensemble = first_iterations(Ensemble.from_state(kept), how.trees)
         return chain(ensemble, prices, {"loss": name, **(facts or {})}, most)
 
@@ -247,7 +247,7 @@ def binned(
         bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)
         return {**bins.state(), form: getattr(bins, form)(train.X, context.threads)}
 
-    arrays = context.shared(f"{form}-{max_bins}", build)
+    arrays = context.shared((form, max_bins, train.X, train.multiplicity), build)
     return Bins.from_state(arrays), arrays[form]
 
 

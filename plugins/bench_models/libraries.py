@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bench_core import Examples, FitContext, InputError, Prices, Queries, Task, UsageError, param
+from bench_core import (
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    Queries,
+    Task,
+    UsageError,
+    check_memory,
+    param,
+)
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.boosting import BINS, BoostedTrees, bins_for, chain, loss_of, prefix_chain
 from bench_models.staged import StagedModel
@@ -109,12 +119,15 @@ def version_of(learner: str, *distributions: str) -> str:
 
 @contextmanager
 def library_errors(learner: str) -> Iterator[None]:
-    """Raise a library's error about the data as one line."""
+    """Raise a library's error about the data as one line; float32's largest values, which overflow
+    in its sums, are no error."""
     try:
-        yield
-    except (UsageError, InputError, MemoryError):
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except (UsageError, InputError):
         raise
     except Exception as error:
+        check_memory(error, learner)
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         text = lines[0] if lines else type(error).__name__
         raise InputError(f"{learner}: {type(error).__name__}: {text}") from error

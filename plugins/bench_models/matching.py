@@ -16,6 +16,7 @@ import numpy as np
 
 from bench_core import InputError, Splits, Task
 from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_models.matched_categories import on_categories, used_features
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _KINDS = {
     Task.RANKING: ("ranking", "regression", "binary", ""),
     Task.REGRESSION: ("regression", ""),
-    Task.BINARY: ("binary", ""),
+    Task.BINARY: ("binary", "multiclass", ""),  # with two outputs
     Task.MULTICLASS: ("multiclass", ""),
 }
 """Kinds of models that a task takes: any single score ranks."""
@@ -46,10 +47,11 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
     found = _by_name(model, splits, where) or _by_number(model, splits, where)
     choices = []
     for how, column in found.items():
-        _check_texts(model, column, splits, where)
-        spelt, column = _on_categories(model, column, splits, where)
+        spelt, column = on_categories(model, column, splits, X, where)
         choices.append((how, *_on_columns(spelt, column, splits, X)))
     how, moved, strange = next((c for c in choices if not c[2]), choices[0])
+    if splits.task is Task.BINARY and moved.outputs == 2:
+        moved = _log_odds(moved)
     moved, classes = _on_classes(moved, splits, where)
     notes = {f"columns matched by {how}{classes}": False}
     if strange:
@@ -72,17 +74,17 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
 
 def _check_fits(model: Imported, splits: Splits, where: str) -> None:
     outputs = splits.classes if splits.task is Task.MULTICLASS else 1
+    outputs += splits.task is Task.BINARY and model.kind == "multiclass"
     if model.ensemble.trees == 0:
         raise InputError(f"{where}: the model has no trees")
     if model.kind not in _KINDS[splits.task]:
-        raise InputError(f"{where}: a {model.kind} model cannot do a {splits.task} task")
+        raise InputError(
+            f"{where}: a {model.kind} model cannot do a {splits.task} task; run it with --task "
+            f"{model.kind}"
+        )
     if model.outputs != outputs:
         has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
         raise InputError(f"{where}: the model has {has}, the {splits.task} task needs {outputs}")
-
-
-def _used(model: Imported) -> list[int]:
-    return [m for m in np.unique(model.ensemble.feature).tolist() if m >= 0]
 
 
 def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
@@ -96,7 +98,7 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
     for name in dict.fromkeys(splits.columns):
         place.setdefault(name, splits.columns.index(name) + 2 * len(names))  # one-hot
     column = np.array([place.get(name, -1) for name in titles])
-    lost = {titles[m]: m for m in _used(model) if column[m] < 0}
+    lost = {titles[m]: m for m in used_features(model) if column[m] < 0}
     if lost and any(titles == tuple(f"{stem}{j}" for j in range(len(titles))) for stem in _MADE_UP):
         return {}
     taken = {j % len(names) for j in column.tolist() if j >= 0}
@@ -119,97 +121,6 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
     first = [f", {name!r} as {found[0]!r}" for name, found in spelt.items()][:1]
     more = f" and {len(lost) - 1} more alike" if len(lost) > 1 else ""
     return {f"name{''.join(first)}{more}": column}
-
-
-def _check_texts(model: Imported, column: IntArray, splits: Splits, where: str) -> None:
-    """Raise InputError if the model has numbers for columns that are encoded from text here."""
-    of_feature, d = [own for own in splits.encodings for _ in own.features], len(splits.names)
-    numbers = [int(column[m]) for m in _used(model) if m not in model.categories]
-    met = {j: of_feature[j % d] for j in numbers if of_feature}
-    texts = [own.name for j, own in met.items() if own.kind == "codes" or j >= 2 * d]
-    if texts:
-        more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
-        raise InputError(
-            f"{where}: the model has numbers for column {texts[0]!r}{more}, which holds text; "
-            "write the numbers of its training into your data, or train it (LightGBM, XGBoost) on "
-            "categories"
-        )
-
-
-def _on_categories(
-    model: Imported, column: IntArray, splits: Splits, where: str
-) -> tuple[Imported, IntArray]:
-    """The model with its category splits over the data's columns, and the column of each feature;
-    the data's features are numbered after the model's.
-
-    Categories are matched by name where the model has names. Unknown texts go where missing values
-    go. Raises InputError where categories cannot be matched.
-    """
-    if model.spell is None:
-        return model, column
-    from bench_trees.importers import ModelError
-    from bench_trees.importers.categories import (
-        CategorySplit,
-        Chain,
-        by_codes,
-        by_columns,
-        by_ranges,
-    )
-    from bench_trees.importers.imported import below
-
-    offset, d = model.ensemble.features, len(splits.names)
-    of_feature = [encoding for encoding in splits.encodings for _ in encoding.features]
-
-    def chain_of(split: CategorySplit) -> Chain:
-        m, names = split.feature, model.categories[split.feature]
-        j = int(column[m]) % d
-        encoding = of_feature[j] if of_feature else None
-        texts, title = (encoding.texts if encoding else ()), splits.columns[j]
-        if texts:
-            if not names or not all(isinstance(name, str) for name in names):
-                raise InputError(
-                    f"{where}: the model has codes for the categories of column {title!r}, which "
-                    "holds text; give your data these codes, or train the model on the texts"
-                )
-            chosen = {names[code] for code in split.codes if code < len(names)}
-            inside = [
-                k
-                for k, text in enumerate(texts)
-                if text in chosen or (split.missing_inside and text not in names)
-            ]
-            if encoding is not None and encoding.one_hot:
-                start = offset + of_feature.index(encoding)
-                whole = range(start, start + len(texts))
-                return by_columns(split, [whole[k] for k in inside], whole)
-            return by_codes(replace(split, codes=frozenset(inside), lowest=0.0))
-        if not names:
-            return by_codes(split)
-        try:
-            values = [float(name) for name in names]
-        except ValueError:
-            raise InputError(
-                f"{where}: the categories of column {title!r} are text in the model, as "
-                f"{names[0]!r}, and numbers in the data"
-            ) from None
-        numbers = sorted(values)
-        chosen_numbers = {values[code] for code in split.codes if code < len(values)}
-        ranges: list[tuple[float, float]] = []
-        for place, value in enumerate(numbers):
-            if value in chosen_numbers:
-                joined = place and numbers[place - 1] in chosen_numbers
-                low = ranges.pop()[0] if joined else float(below(value))
-                ranges.append((low, float(np.float32(value))))
-        return by_ranges(split, m, ranges)
-
-    try:
-        ensemble, limits = model.spell(chain_of, offset + d)
-    except ModelError as error:
-        raise InputError(f"{where}: {error}") from error
-    places = np.where(column >= 2 * d, column % d, column)
-    made = replace(model, ensemble=ensemble, limits=limits)
-    if model.ranges is not None:
-        made = replace(made, ranges=np.vstack([model.ranges, np.full((d, 2), np.nan)]))
-    return made, np.append(places, np.arange(d))
 
 
 def _spelling(name: str) -> str:
@@ -236,7 +147,9 @@ def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArra
     ways = {"position": first, "number: the model counts from 0, the file from 1": 0}
     order = [*ways][:1] if first == 0 else [*ways] if d == width else [*ways][::-1]
     columns = {how: np.array([place.get(m + ways[how], -1) for m in range(d)]) for how in order}
-    matches = {how: column for how, column in columns.items() if (column[_used(model)] >= 0).all()}
+    matches = {
+        how: column for how, column in columns.items() if (column[used_features(model)] >= 0).all()
+    }
     if not matches or (d != width and not numbers):
         raise InputError(
             f"{where}: the model has {d} features and the data {features}; "
@@ -261,7 +174,7 @@ def _on_columns(
     feature = np.where(inner, column[trees.feature], -1).astype(np.int32)
     unknown, strange = np.full((len(column), 2), np.nan), []
     ranges = unknown if model.ranges is None else model.ranges
-    for m in _used(model):
+    for m in used_features(model):
         x = X[:, column[m]][~np.isnan(X[:, column[m]])]
         sides = np.unique(np.searchsorted(np.sort(threshold[trees.feature == m]), x))
         low, high = (ranges[m] - offset[m]).astype(np.float32)
@@ -283,9 +196,27 @@ def _exact(model: Imported) -> FloatArray:
     if model.source == "LightGBM":
         return model.limits
     left = model.limits.astype(np.float32)
-    between = (left.astype(np.float64) + np.nextafter(left, np.float32(np.inf))) / 2
+    with np.errstate(over="ignore"):  # above float32's largest number lies infinity
+        right = np.nextafter(left, np.float32(np.inf))
+    between = (left.astype(np.float64) + right) / 2
     odd = left.view(np.int32) % 2 != 0  # a tie goes to the even neighbour
     return np.where(odd, np.nextafter(between, -np.inf), between)
+
+
+def _log_odds(model: Imported) -> Imported:
+    """The model with one output of two: the log-odds of the second class. Of one class against the
+    rest, each output has them, with opposite signs."""
+    trees, half = model.ensemble, 0.5 if model.link == "sigmoid" else 1.0
+    sign = np.array([-half, half])
+    if model.vectors is not None:
+        vectors, value, output = (model.vectors @ sign)[:, None], trees.value, trees.output
+    else:
+        rounds = 2.0 if model.average else 1.0  # an average divides by twice as many trees
+        of_node = np.repeat(trees.output, np.diff(trees.start))
+        vectors, value = None, rounds * sign[of_node] * trees.value
+        output = np.zeros_like(trees.output)
+    one = replace(trees, value=value, output=output, base=np.array([trees.base @ sign]))
+    return replace(model, ensemble=one, vectors=vectors, link="identity")
 
 
 def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, str]:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import one_line, printable, require
-from bench_core.option_fields import options_of
+from bench_core.errors import one_line, printable
+from bench_core.option_fields import chosen, options_of
 from bench_core.planning.invocation import (
     given_from_python,
-    python_call,
     shell_line,
     toml_literal,
     words,
@@ -32,7 +31,7 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.terminal.wording import cost, notices, quality, run_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +105,7 @@ def command(
             parts.append(f"{name}: {answers[0].reason}")
         kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
         parts += kind(choice, answers, plugins, store)
+    options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
@@ -194,8 +194,7 @@ def at_quality(
 
 def reached(answer: Selection) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
-    valid, test = quality(answer.pick.valid_quality), quality(answer.pick.quality)
-    paid = answer.pick.cost
+    valid, test, paid = quality(answer.valid_quality), quality(answer.quality), answer.cost
     capped = paid > 0 and any("cap" in setting.point for setting in answer.pick.settings)
     most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
     figures = f"{answer.metric.name} {valid} on validation, {test} on test"
@@ -217,12 +216,16 @@ def model_of(
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = answer.limit.amount if answer.limit.kind == "cap" else 0.0
-    commands = dict.fromkeys(  # of the choices of all repeats, most frequent first
-        run_command(
-            info.request, answer.dataset, answer.learner, setting.params, registry, store, cap
+    commands = (
+        {}
+        if given_from_python(info.request)
+        else dict.fromkeys(  # most frequent first
+            run_command(
+                info.request, answer.dataset, answer.learner, setting.params, registry, store, cap
+            )
+            for setting in answer.pick.settings
+            if CONSTANT not in setting.point  # which needs no training
         )
-        for setting in answer.pick.settings
-        if CONSTANT not in setting.point  # which needs no training
     )
     if commands:
         yield "run it alone with:"
@@ -232,7 +235,7 @@ def model_of(
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     """Return the requested data sets of a run, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    require("data set of this run", wanted, known)
+    wanted = chosen("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 
@@ -268,7 +271,8 @@ def unmeasured(
     caps = caps_of(frame)
     lacking = [one.amount for one in budgets if one.kind == "cap" and one.amount not in caps]
     if lacking:
-        again = _command(info.request, store, caps=sorted({*caps, *lacking}))
+        every = sorted({*caps, *lacking})
+        again = _command(info.request, store, caps=every) or f"the same call with caps={every}"
         yield (
             f"cap {', '.join(map(cost, lacking))}: not measured; only points at which no row costs "
             f"more take part. To measure it, without training: {again}"
@@ -276,11 +280,11 @@ def unmeasured(
 
 
 def _command(request: Mapping[str, Any], store: Path, **changed: Any) -> str:
-    """Return the command that repeats a run with some fields changed; a Python call if data or
-    costs came from Python."""
-    values = {**request, **changed}
+    """Return the command that repeats a run with some fields changed, "" if data or costs came from
+    Python."""
     if given_from_python(request):
-        return python_call(values, values.get("learners") or ())
+        return ""
+    values = {**request, **changed}
     known = options_of(RunRequest)
     # workers and limits do not matter, the place of data does
     kept = {n: v for n, v in values.items() if n == "data_dir" or (n in known and known[n].decides)}
@@ -298,7 +302,7 @@ def run_command(
     cap: float = 0.0,
 ) -> str:
     """Return the command that trains one learner at one setting on one data set of an earlier run,
-    and measures it under a ``cap`` if given; a Python call if data or costs came from Python."""
+    and measures it under a ``cap`` if given."""
     from bench_core.parameters import parameters, plain
     from bench_core.planning.resolve_learners import default_grid
     from bench_core.planning.suites import NO_SUITE, find_suite
@@ -317,8 +321,6 @@ def run_command(
         for name, value in params.items()
         if name not in defaults or defaults[name] != value
     }
-    if given_from_python(request):
-        return python_call(request, {learner: kept})
     # the reference and baselines take part by default
     others = {request.get("reference") or suite.reference, *suite.baselines, *registry.datasets}
     settings = [s for s in request.get("settings", ()) if _owner(s) in others - {learner}]

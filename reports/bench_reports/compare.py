@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import cost, count, listed, notices, p_value, quality
+from bench_core.terminal.wording import cost, count, listed, notices, p_value, quality, run_line
 from bench_reports.best import deliver_parts, named_datasets
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def command(
                 parts.append(str(error))
     if output is not None and not records:
         raise UsageError("; ".join(str(part) for part in parts if part))
+    options.note(run_line(info))
     if suffix == ".csv":
         cells = [[*map(_cell, record.values())] for record in records]
         deliver(Table([*records[0]], cells), output)

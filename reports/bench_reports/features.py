@@ -11,7 +11,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import printable, require
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
-from bench_core.terminal.wording import cost, listed
+from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import costs_in, named_datasets
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def command(
                 lower = _lower(choice, learner, chosen)
                 footer.append(f"none can be dropped {chosen.words}{lower}")
             show(_table(title, bought, footer), console())
+    if lines or panels:
+        options.note(run_line(info))
     if output is not None and panels:
         deliver(order_lines(panels), output)
     elif output is not None and lines:

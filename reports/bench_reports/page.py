@@ -31,10 +31,10 @@ from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, quality
+from bench_core.terminal.wording import cost, count, counted, quality, run_line
 from bench_reports.page_data import json_text, page_data
 from bench_reports.palette import css
-from bench_reports.terminal import heading, mark_lines, own_marks, run_line, selection_line
+from bench_reports.terminal import heading, mark_lines, own_marks, selection_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,7 @@ validation); a curve is the test result of a learner's point within it, a step f
 the next. The slider's places are budgets at which some curve of the first view rises, among them
 that of the answer; the last place has no limit. Under caps they are the measured caps.
 
-A store adds the certainty at each place, the comparison of pairs of learners by query or row, and
-the purchases of each point.
+A store adds the certainty at each place and the purchases of each point.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,12 +43,6 @@ if TYPE_CHECKING:
 
 PLACES = 30
 """Places of the slider, if answers do not take more; each costs a bootstrap of all learners."""
-
-COMPARED = 8
-"""Number of learners compared in pairs: the first of the board, and the reference."""
-
-ALIKE = 1e-6
-"""Difference of two qualities of a query or row that counts as none."""
 
 BARS = 10
 """Sensors with a bar of their own; the others share one."""
@@ -193,7 +186,7 @@ def page_data(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
 ) -> tuple[Mapping[str, Sequence[ChartView]], list[str], dict[str, Any]]:
     """Return the views of each data set, all learners, and the data of the page's script.
-    Certainty, pairs and purchases need a store."""
+    Certainty and purchases need a store."""
     views_of = {board.dataset: views(info, board, frame, store) for board in boards}
     every = [view for charts in views_of.values() for view in charts]
     learners = list(dict.fromkeys(curve.learner for view in every for curve in view.curves))
@@ -216,9 +209,7 @@ def page_data(
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
-        "sets": [
-            _set(info, board, views_of[board.dataset], learners, frame, store) for board in boards
-        ],
+        "sets": [_set(info, board, views_of[board.dataset], learners, store) for board in boards],
     }
     return views_of, learners, content
 
@@ -228,10 +219,9 @@ def _set(
     board: Board,
     charts: Sequence[ChartView],
     learners: Sequence[str],
-    frame: pd.DataFrame,
     store: Store | None,
 ) -> dict[str, Any]:
-    """Return the data of one data set. With a store it has ``pairs``, ``sensors``, and by curve of
+    """Return the data of one data set. With a store it has ``sensors``, and by curve of
     the first view the purchases ``bought``."""
     rows = {learners.index(row.learner): row for row in board.rows if row.learner in learners}
     marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
@@ -256,7 +246,6 @@ def _set(
     sensors, bought_by_curve = purchases(store, info.run, board.dataset, charts[0])
     return {
         **content,
-        "pairs": pairs(info, store, board, charts[0], frame, learners),
         "sensors": sensors,
         "bought": bought_by_curve,
     }
@@ -349,55 +338,6 @@ def json_text(value: object) -> str:
     # the page holds it in a script element: "</script>" in a name must not end that
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")
-
-
-def pairs(
-    info: RunInfo,
-    store: Store,
-    board: Board,
-    view: ChartView,
-    frame: pd.DataFrame,
-    learners: Sequence[str],
-) -> dict[str, Any] | None:
-    """Return the percentages of units on which the first and the second of two learners is better,
-    for each pair of the first ``COMPARED`` learners and each place. None without stored values."""
-    draws = Draws(info, store, frame, board.dataset, resamples=0, condensed=False)
-    position = {draws.names[k]: k for k in draws.places}
-    curves = [curve for curve in view.curves if curve.learner in position]
-    # include the reference even if it is far behind
-    reference = [curve for curve in curves if curve.learner == board.reference]
-    compared = list(dict.fromkeys([*curves[: COMPARED - 1], *reference, *curves]))[:COMPARED]
-    if len(compared) < 2:
-        return None
-
-    def won(pair: Sequence[Curve], budget: float) -> list[float]:
-        """Return the mean over repeats; 0 without a point."""
-        shares = np.zeros((len(draws.repeats), 2))
-        for r in range(len(draws.repeats) if all(c.held(budget) >= 0 for c in pair) else 0):
-            first, second = (
-                draws.units(r, position[curve.learner], int(curve.rows[curve.held(budget), r]))
-                for curve in pair
-            )
-            if first is not None and second is not None:
-                gain = (first - second) * (1 if view.metric.higher_is_better else -1)
-                shares[r] = (gain > ALIKE).mean(), (gain < -ALIKE).mean()
-        return percent(shares.mean(axis=0))
-
-    uses = uses_of(info, board.dataset)
-    queries = bool(uses) and any(uses[0].queries.values())
-    return {
-        "units": "queries" if queries else "rows",
-        "learners": [learners.index(curve.learner) for curve in compared],
-        "won": [
-            [won(pair, budget) for budget in (*view.places, math.inf)]
-            for pair in combinations(compared, 2)
-        ],
-    }
-
-
-def percent(shares: FloatArray) -> list[float]:
-    """Return percentages, below 1% with a digit: most units are equal for good learners."""
-    return [round(100 * s, 1) if s < 0.01 else round(100 * s) for s in map(float, shares)]
 
 
 def purchases(

@@ -20,6 +20,7 @@ from bench_core.leaderboard.columns import (
     shown_rows,
 )
 from bench_core.leaderboard.pairs import pairs_within
+from bench_core.option_fields import listed
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import Difference, holm
 from bench_core.terminal.wording import count, p_value
@@ -71,6 +72,7 @@ class Panels:
     ) -> None:
         self.info, self.frame, self.store, self.boards = info, frame, store, boards
         self.against, self.registry = against, registry
+        names = [name for text in names for name in listed(text)]
         if against:
             learners = dict.fromkeys(map(str, frame["learner"]))
             require(f"learner of run {info.number}", [against], learners)

@@ -141,7 +141,7 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
 def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
     """Return a run's line in the index, from its boards as JSON: conclusion, picture, contents, and
     what tells it from other runs."""
-    from bench_reports.terminal import run_line
+    from bench_core.terminal.wording import run_line
 
     boards = written["datasets"]
     answer = written["conclusion"] or boards[0]["conclusion"]

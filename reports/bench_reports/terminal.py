@@ -43,7 +43,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import TINY, count, duration, rank_range
+from bench_core.terminal.wording import TINY, count, duration, rank_range, run_line
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -216,14 +216,6 @@ def lost_words(share: float, reference: str, metric: str) -> str:
 def heading(info: RunInfo) -> list[str]:
     """Return the title of the run, if it has one, and ``run_line``."""
     return [one_line(info.title), run_line(info)] if info.title else [run_line(info)]
-
-
-def run_line(info: RunInfo) -> str:
-    """Return number, name and start of the run, and its state if it is not finished."""
-    begun = info.created_at[:16].replace("T", " ")
-    done = f"{sum(info.counts.values())} of {count(info.planned, 'trial')} done"
-    state = "" if info.state == "finished" else f", {info.state}: {done}"
-    return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")
 
 
 def marked(board: Board) -> str:

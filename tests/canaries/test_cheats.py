@@ -16,16 +16,20 @@ import pytest
 
 import bench_core
 from bench_core import (
+    STOP,
     Acquired,
     Bill,
     Examples,
     Prediction,
+    Sequential,
     Splits,
     Task,
     param,
     price_list,
 )
 from bench_core.execution.audit import REMEDY, replay
+from bench_core.execution.caps import Caps
+from bench_core.execution.predict import predict_split
 
 D, POINTS, ROWS = 6, 3, 240
 
@@ -100,6 +104,11 @@ def counts_missing_cells(model, X):
 @case("failed", READS)
 def multiplies_unpaid_cells_by_zero(model, X):
     return path(lambda k: X @ np.where(np.arange(D) < k, model.weight, 0.0))
+
+
+@case("failed", READS)
+def reads_unpaid_cells_behind_an_offset(model, X):
+    return path(lambda k: 1e10 + paid(model, X))
 
 
 # -- it buys by what it did not pay for ------------------------------------------------------------
@@ -191,6 +200,59 @@ def remembers_what_it_saw(model, X):
     return path(lambda k: kept)
 
 
+SEEN = {}
+"""Cells that a module keeps: another instance finds them, another process does not."""
+
+
+@case("failed", READS)
+def remembers_in_its_module(model, X):
+    paid_cells = map(tuple, X[:, :1].tolist())
+    kept = [SEEN.setdefault((model.how, *key), row) for key, row in zip(paid_cells, X, strict=True)]
+    return path(lambda k: paid(model, np.array(kept)))
+
+
+class Keeping:
+    """Policy that buys the first columns, and answers by the most that it has seen of a row. The
+    first column is free, and tells the rows apart."""
+
+    stops: ClassVar = {"columns": (1, 3, 6)}
+
+    def __init__(self, weight, seen):
+        self.weight, self.seen = weight, seen
+
+    def act(self, cells, bought, left, stop):
+        n = bought.sum(axis=1)
+        return np.where(n < stop, n, STOP)
+
+    def predict(self, cells, bought):
+        for key, row in zip(cells[:, 0].tolist(), cells, strict=True):
+            before = self.seen.get(key, row)
+            self.seen[key] = np.where(np.isnan(row), before, row)
+        return np.nan_to_num([self.seen[key] for key in cells[:, 0].tolist()]) @ self.weight
+
+    def state(self):
+        return {"weight": self.weight, "kind": "module" if self.seen is SEEN_BY_POLICY else "self"}
+
+    @classmethod
+    def from_state(cls, state):
+        return cls(state["weight"], SEEN_BY_POLICY if state["kind"] == "module" else {})
+
+
+class Forgetting(Keeping):
+    """The honest policy."""
+
+    def predict(self, cells, bought):
+        return np.nan_to_num(cells) @ self.weight
+
+
+SEEN_BY_POLICY = {}
+POLICIES = {
+    "policy": ("verified", lambda weight: Forgetting(weight, {})),
+    "policy-that-keeps-answers": ("failed", lambda weight: Keeping(weight, {})),
+    "policy-with-a-module": ("failed", lambda weight: Keeping(weight, SEEN_BY_POLICY)),
+}
+
+
 # -- what it was given, and what it bills ----------------------------------------------------------
 
 
@@ -249,7 +311,10 @@ class Cheat:
     how: str = param("honest", "one of CASES")
 
     def fit(self, train, valid, prices, context):
-        return CheatModel(self.how, ((train.y - 0.5)[:, None] * train.X).mean(axis=0))
+        weight = ((train.y - 0.5)[:, None] * train.X).mean(axis=0)
+        if self.how in POLICIES:
+            return Sequential(POLICIES[self.how][1](weight), prices)
+        return CheatModel(self.how, weight)
 
 
 class Canary:
@@ -266,7 +331,7 @@ class Canary:
             y = (X.sum(axis=1) > 0).astype(float)
             order = np.argsort(y, kind="stable")
             parts.append(Examples(X[order].astype(np.float32), y[order]))
-        prices = price_list(np.ones(D), split=0.1)
+        prices = price_list(np.ones(D))
         return Splits(*parts, prices=prices, task=self.task, classes=2)
 
 
@@ -281,7 +346,7 @@ def bench_datasets():
 
 
 @pytest.mark.parametrize("mode", ["sample", "full"])
-@pytest.mark.parametrize("how", CASES)
+@pytest.mark.parametrize("how", CASES.keys() - {"remembers-in-its-module"})
 def test_the_sample_already_tells_what_the_full_audit_tells(how, mode):
     splits = Canary().prepare(None, "quick", 0, 0)
     model = Cheat(how).fit(splits.train, splits.valid, splits.prices, None)
@@ -293,20 +358,50 @@ def test_the_sample_already_tells_what_the_full_audit_tells(how, mode):
     assert (reason in found.reason, bool(reason)) == (True, bool(found.reason))
 
 
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize("limits", [(), (1.0, 2.0)], ids=["points", "caps"])
+@pytest.mark.parametrize("how", ["policy", "policy-that-keeps-answers"])
+def test_a_policy_answers_alike_at_each_point_and_cap_alone(how, limits, mode):
+    splits = Canary().prepare(None, "quick", 0, 0)
+    prices = price_list(np.arange(D))
+    model = Cheat(how).fit(splits.train, splits.valid, prices, None)
+    caps = Caps(limits, np.zeros(()))
+    # what fails are the caps, or points that are asked after one with more purchases
+    stops = {"columns": (6,) if limits else (6, 3, 1)}
+    model.policy.stops = stops
+    path = predict_split(model, splits.test, prices, 2, caps=caps)
+
+    def fresh():
+        again = Sequential.from_state(model.state())
+        again.policy.stops = stops
+        return again
+
+    found = replay(model, splits.test, prices, 2, mode, path=path, fresh=fresh)
+    if how == "policy":
+        assert found.word == ("sampled" if mode == "sample" else "verified")
+    else:
+        assert found.word == "failed"
+        assert "its scores depend on its answers at other points or caps" in found.reason
+        assert ("'cap'" in found.reason) == bool(limits)
+
+
 def test_bench_audit_verifies_the_honest_one_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     plugins = ["canaries.test_cheats"]
-    learners = {"cheat": {"how": [*CASES]}}
-    bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db", workers=2)
+    expected = {how: word for how, (word, *_) in (CASES | POLICIES).items()}
+    learners = {"cheat": {"how": [*expected]}}
+    bench_core.run(
+        data="canary", plugins=plugins, learners=learners, store="b.db", workers=2, caps=[2]
+    )
     result = bench_core.audit(store="b.db", plugins=plugins, workers=2)
     frame = bench_core.load_run(store="b.db").frame()
     frame["how"] = [json.loads(params)["how"] for params in frame["params"]]
     found = {str(how): {*rows["audit"]} for how, rows in frame.groupby("how")}
-    assert found == {how: {word} for how, (word, *_) in CASES.items()}
+    assert found == {how: {word} for how, word in expected.items()}
     declared = frame[frame["audit"] == "declared"]
     assert declared["error"].str.endswith(REMEDY).all()
-    assert len(result.audit_failures) == sum(word == "failed" for word, *_ in CASES.values())
+    assert len(result.audit_failures) == [*expected.values()].count("failed")
 
 
 def test_an_audit_without_an_answer_verifies_nothing(tmp_path, monkeypatch):

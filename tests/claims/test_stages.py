@@ -1,23 +1,26 @@
 """Claims on the stages of a cascade, on made ones: each holds, does not hold, and shows nothing."""
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench_claims import measures
 from bench_claims.claims import Claim
-from bench_claims.measures import REACHED, with_stages
-from bench_claims.verdicts import FAILS, HOLDS, SMALL, UNRUN, judge, settle
+from bench_claims.verdicts import FAILS, HOLDS, UNRUN, judge, settle
+from bench_models.staged import Point, Stage, StagedModel
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
-from helpers.stores import TRIAL
 
+from bench_core import Examples, price_list
 from bench_core._io.digests import canonical
-from bench_core.errors import UsageError
-from bench_core.results.records import Sensors, Trial, TrialValues
+from bench_core.errors import InputError, UsageError
 
 
 def trial(learner, *points, quality=0.9, **params):
     """Points (trees, the share of rows that reach each stage), each better than the one before and
-    the last of this quality; of another setting than the learner's other trials."""
+    the last of this quality; of another setting than the learner's other trials. The trial's name
+    is that share."""
     last = len(points) - 1
     made = rows(
         learner,
@@ -29,14 +32,22 @@ def trial(learner, *points, quality=0.9, **params):
     )
     for k, row in enumerate(made):
         trees, reached = points[k // 2]
-        row |= {"point": canonical({"trees": trees}), REACHED: reached}
+        row |= {"point": canonical({"trees": trees}), "trial": json.dumps(reached)}
     return made
 
 
 def judged(measure, *parts, **rule):
     claim = {**BASE, "measure": measure, "learners": ["first", "second"], **rule}
     compact = frame(*parts).astype(dict.fromkeys(("learner", "params", "point"), "category"))
-    return judge(Claim.of(claim), compact, ACCURACY)  # as a report has them
+    store = SimpleNamespace()  # not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measures, "stages_of", shares)
+        return judge(Claim.of(claim), compact, ACCURACY, store)  # as a report has them
+
+
+def shares(store, trial, point):
+    reached = json.loads(trial)
+    return (len(reached), [*reached, 1.0][1]) if reached else (np.nan, np.nan)
 
 
 PLAIN = trial("second", (100, None))
@@ -48,10 +59,10 @@ def test_the_stages_of_a_model_without_quality_show_nothing():
     assert "on test its best quality is 0.6, and the other's 0.9" in found.how
 
 
-def test_stages_that_are_not_stored_are_named():
+def test_a_model_that_is_gone_is_named():
     found = judged("stages", trial("first", (5, None)), PLAIN, near=2, within=0)
     assert (found.word, found.shown) == (FAILS, "-")
-    assert "the stages there are not stored" in found.how
+    assert "its model or prepared data is gone" in found.how
 
 
 def test_stages_are_counted_at_the_best_point_on_validation():
@@ -79,49 +90,34 @@ def test_the_first_stage_is_compared_with_the_initial_cascades_at_the_same_trade
     assert judged("passed", alone, other, holds="< 0").word == FAILS
 
 
-class MadeStore:
-    """Has two points of one trial: one stage, then a cascade of two."""
+def test_stages_are_counted_on_the_stored_model(monkeypatch):
+    """A chain of two stages: rows with a first cell below 0.5 end at the first."""
+    halves = Stage(np.array([0]), np.ones(1), np.zeros(1), bar=0.5, then=1)
+    last = Stage(np.array([1]), np.ones(1), np.zeros(1))
+    points = [Point(k, {"stages": k + 1}) for k in range(2)]
+    model = StagedModel([halves, last], points, price_list(np.ones(2)))
+    X = np.array([[0, 1], [1, 1], [0.7, 0], [0.2, 0]], dtype=np.float32)
+    test = Examples(X, np.zeros(4), multiplicity=np.array([1, 2, 3, 4]))
+    splits = SimpleNamespace(test=test, costs=price_list(np.ones(2)))
+    spec = SimpleNamespace(data="prepared", fit="f")
+    store = SimpleNamespace(path=Path("s.db"), trial={"t": spec}.__getitem__)
+    monkeypatch.setattr(measures, "open_prepared", lambda folder: splits)
+    monkeypatch.setattr(measures, "load_model", lambda path: model)
+    assert measures.stages_of(store, "t", '{"stages": 2}') == (2, 0.5)
+    assert measures.stages_of(store, "t", '{"stages": 1}') == (1, 1)
 
-    def values(self, run, *, dataset, learner, capped):
-        if learner != "first":
-            return []
-        stages = {"parent": (-1, 0), "sensors": (10, 20), "price": (10.0, 30.0)}
-        stages |= {"reached": {"2": (1.0, 0.5)}}
-        sensors = Sensors(("a",), (1.0,))
-        ran = Trial.of(TRIAL, sensors=sensors, stages=stages)
-        none = np.zeros((2, 1), np.float32)
-        return [
-            TrialValues(
-                split="test",
-                points=(1, 2),
-                metric=none,
-                cost=none,
-                weights=none[0],
-                rows=none[0],
-                bought=np.ones((2, 1), np.float32),
-                trial=ran,
-                settings=({"trees": 1}, {"trees": 2}),
-            )
-        ]
+    def gone(folder):
+        raise InputError("no such folder")
+
+    monkeypatch.setattr(measures, "open_prepared", gone)
+    assert np.isnan(measures.stages_of(store, "t", '{"stages": 2}')).all()
 
 
-def settled(store, train=10):
-    made = frame(trial("first", (1, None), (2, None), tradeoff=1), PLAIN).assign(trial="t")
-    rule = {"measure": "stages", "near": 2, "within": 0, "rows": 10}
-    claim = Claim.of({**BASE, "learners": ["first", "second"], "holds": "", **rule})
-    run = info(use("letters", rows={"train": train, "valid": 9, "test": 9}))
-    return settle(claim, run, made.drop(columns=REACHED), store)
-
-
-def test_stages_are_read_from_the_store_by_trial_and_point():
-    found = settled(MadeStore())
-    assert (found.word, found.measured) == (HOLDS, 2.0)
-    assert settled(MadeStore(), train=9).word == SMALL
-    assert settled(None).word == UNRUN
-    claim = Claim.of({**BASE, "measure": "stages", "learners": ["first", "x"], "holds": "> 1"})
-    made = frame(trial("first", (1, None), (2, None), (3, None))).assign(trial="t")
-    kept = with_stages(made, MadeStore(), "r", claim)[REACHED]
-    assert [reached and len(reached) for reached in kept] == [1, 1, 2, 2, None, None]
+def test_stages_need_the_store():
+    claim = {**BASE, "learners": ["first", "second"], "measure": "stages", "near": 2, "within": 0}
+    run = info(use("letters"))
+    made = frame(trial("first", (1, None)), PLAIN)
+    assert settle(Claim.of({"holds": "", **claim}), run, made).word == UNRUN
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,14 @@ def test_a_broken_plugin_is_a_warning_and_not_a_crash(home, monkeypatch):
     assert any(e.warning and "plugin bad" in e.message for e in seen)
 
 
+@pytest.mark.parametrize("threads", ["0", "-1", "many", ""])
+def test_numba_starts_whatever_number_of_threads_it_is_given(threads):
+    code = "import bench_core, numba; print(numba.get_num_threads() > 0)"
+    given = {**os.environ, "NUMBA_NUM_THREADS": threads}
+    ended = subprocess.run([sys.executable, "-c", code], env=given, capture_output=True)
+    assert (ended.stdout, ended.stderr) == (b"True\n", b"")
+
+
 def test_where_nothing_is_writable_kernels_are_kept_in_the_cache_folder(tmp_path):
     code = (
         "import os; os.access = lambda path, mode: False; import bench_core\n"

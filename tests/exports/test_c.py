@@ -17,7 +17,7 @@ from bench_core.serving import Finish, Predictor
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 
 
-@pytest.mark.parametrize("name", ["gated", "vectors", "support"])
+@pytest.mark.parametrize("name", ["gated", "vectors", "support", "constant"])
 def test_c_serves_as_the_predictor_does(name, tmp_path):
     folder = folder_of(PROGRAMS[name])
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))

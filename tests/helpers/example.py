@@ -63,7 +63,6 @@ def info(**changes):
         "run": "20260102-1",
         "number": 3,
         "created_at": "2026-01-02T03:04:05Z",
-        "updated_at": "2026-01-02T03:14:05Z",
         "state": "finished",
         "suite": "yahoo",
         "title": "Ranking under a budget",

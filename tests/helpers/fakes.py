@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench_core import BudgetedLearner, Task
+from bench_core._io.large_arrays import inputs_digest
 from bench_core.metrics import default_metric
 
 
@@ -32,13 +33,14 @@ class FakeContext:
         """The given model, or the model of a learner that needs no data."""
         return self.models[learner] if learner in self.models else learner.fit(0, 0, 0, self)
 
-    def shared(self, name, build):
-        if name not in self.arrays:
-            self.arrays[name] = {key: _locked(value) for key, value in build().items()}
-        return self.arrays[name]
+    def shared(self, inputs, build):
+        digest = inputs_digest(inputs)
+        if digest not in self.arrays:
+            self.arrays[digest] = {key: _locked(value) for key, value in build().items()}
+        return self.arrays[digest]
 
-    def trained(self, name, build, size=1):
-        return self.shared(f"{name} {size}", build)
+    def trained(self, inputs, build, size=1):
+        return self.shared([inputs, size], build)
 
     def progress(self, done, total):
         self.reports.append((done, total))

@@ -107,6 +107,7 @@ PROGRAMS = {
     "rejected": replace(gated(), rejected=-7.5),
     "vectors": vectors(),
     "support": support(),
+    "constant": trees(count=3, leaves=1),
 }
 
 

@@ -3,12 +3,10 @@
 Every fit adds a line to the file named by TOY_LOG, so that tests can count them.
 """
 
-import hashlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,29 +178,6 @@ class Busy(Prefix):
 
 
 @dataclass(frozen=True)
-class Threaded(Prefix):
-    """Computes in more threads than it was granted, outside the interpreter's lock."""
-
-    name: ClassVar[str] = "toy-threaded"
-
-    extra: int = param(3, "threads")
-
-    def fit(self, train, valid, prices, context):
-        until, block = time.monotonic() + 0.8, bytes(1 << 22)
-
-        def work():
-            while time.monotonic() < until:
-                hashlib.sha256(block).digest()
-
-        threads = [threading.Thread(target=work) for _ in range(self.extra)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return super().fit(train, valid, prices, context)
-
-
-@dataclass(frozen=True)
 class OnBroken(Stacked):
     """Uses a learner that fails."""
 
@@ -314,7 +289,7 @@ why = "nobody says so"
 
 @hookimpl
 def bench_learners():
-    return [Prefix, Stacked, Broken, OnBroken, Busy, Threaded]
+    return [Prefix, Stacked, Broken, OnBroken, Busy]
 
 
 @hookimpl

@@ -1,8 +1,10 @@
 """Every registered learner on data that troubles learners: it copes, or says why in one line."""
 
 import re
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +18,18 @@ from helpers.every_learner_cases import (
 )
 from helpers.fakes import FakeContext
 
-from bench_core import InputError, Task, UsageError
+from bench_core import Examples, InputError, Task, UsageError
+from bench_core._io.large_arrays import inputs_digest
 from bench_core.cli import main
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.contracts import learner_of
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
+from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
+from bench_core.metrics import default_metric
+from bench_core.parameters import is_learner
 
 ROWS = 80
 CAPS = (0.03, 0.3, 0.7)  # parts of the price of everything
@@ -59,7 +65,6 @@ def pays_what_it_reads(learner, splits, word="verified"):
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
     caps = Caps(limits, splits.constant)
-    blind = type(model).from_state(model.state())
     test, prices, classes = splits.test, splits.prices, splits.classes
     path = predict_split(model, test, prices, classes, caps=caps)
     for own, limit in zip(path.cost[len(path.points) : -1], limits, strict=True):
@@ -76,7 +81,7 @@ def pays_what_it_reads(learner, splits, word="verified"):
         "full",
         seed="t",
         path=path,
-        fresh=lambda: blind,
+        fresh=lambda: type(model).from_state(model.state()),
     )
     assert found.word == word, found.reason
 
@@ -205,3 +210,55 @@ def test_progress_never_falls_and_reaches_its_end(name, folder):
     assert shares == sorted(shares)
     if name != "budget-prune":  # which ends where it has converged
         assert shares[-1:] in ([], [1.0])
+
+
+# -- shared arrays ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Fits a learner inside, on half of the rows, with its own context."""
+
+    inner: Any
+
+    def needs(self):
+        return learner_of(self.inner).needs()
+
+    def fit(self, train, valid, prices, context):
+        queries = train.queries and train.queries.select(0, len(train.queries) // 2)
+        rows = queries.rows if queries else len(train) // 2
+        half = Examples(train.X[:rows], train.y[:rows], queries)
+        return self.inner.fit(half, valid, prices, context)
+
+
+def fitted_with(learner, splits, kept):
+    model = fit_in_process(learner, splits, default_metric(splits.task), 0, 1, kept)
+    return inputs_digest(model)
+
+
+def two_settings(name, task, train, folder):
+    """A learner over two bases that differ in one parameter; twice the same without a base."""
+    learner = quick(name, task, train, folder)
+    for field in fields(learner):
+        inner = getattr(learner, field.name)
+        if is_learner(inner):
+            change = {"trees": 7} if hasattr(inner, "trees") else {"rows": 40}
+            return learner, replace(learner, **{field.name: replace(inner, **change)})
+    return learner, learner
+
+
+def over_others():
+    """Learners with a learner among their parameters."""
+    settings = quick_settings().items()
+    return [name for name, own in settings if any(map(is_learner, own.values()))]
+
+
+@pytest.mark.parametrize("name", [*over_others(), "gbrt", "budget-rf", "bayes-cmi"])
+def test_no_learner_gets_shared_arrays_of_another_base_or_of_other_rows(name, folder):
+    task = min(LEARNERS[name].tasks - {Task.RANKING}, default=Task.RANKING)
+    splits = ordinary(task)
+    first, second = two_settings(name, task, splits.train, folder)
+    kept = {}
+    fitted_with(first, splits, kept)
+    assert fitted_with(second, splits, kept) == fitted_with(second, splits, {})
+    assert fitted_with(Halved(first), splits, kept) == fitted_with(Halved(first), splits, {})

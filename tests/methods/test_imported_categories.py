@@ -10,6 +10,7 @@ from bench_models.matching import matched
 from bench_trees.importers import read_model
 from helpers.peer_models import assert_close, raw_scores
 
+from bench_core.datasets.user_arrays import array_splits
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 from bench_core.splits import SPLITS
@@ -128,3 +129,126 @@ def test_names_of_the_file_are_kept(tmp_path):
     assert known["city"] == ("Bonn", "Jena", "Kiel", "Ulm")
     assert known["grade"] == (1, 2, 7, 30)
     assert known["job"] == tuple(sorted(JOBS))
+
+
+def mixture(seed=5, n=800):
+    """Categories of every kind beside numbers: ordered numbers and texts, truth values, two columns
+    of the same texts, and more than a hundred shops."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(values, ordered=False):
+        return pd.Categorical(rng.choice(values, n), categories=values, ordered=ordered)
+
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n).round(3),
+            "stars": drawn([1, 5, 7], ordered=True),
+            "risk": drawn(["low", "mid", "high"], ordered=True),
+            "trust": drawn(["low", "mid", "high"]),
+            "new": drawn([False, True]),
+            "shop": drawn([f"S{k:03}" for k in range(150)]),
+            "year": rng.integers(1, 8, n),
+            "month": drawn(list(range(1, 13)), ordered=True),
+        }
+    )
+    shop = frame["shop"].cat.codes.to_numpy() * 37 % 150 / 40
+    y = frame["size"] + frame["stars"].cat.codes - frame["risk"].cat.codes + shop
+    y += (frame["trust"] == "mid") + 2.0 * (frame["new"] == True) + frame["year"] / 4  # noqa: E712
+    y -= frame["month"].cat.codes / 6
+    for column in ("risk", "trust", "stars"):
+        frame.loc[rng.random(n) < 0.05, column] = None
+    return frame, y.round(3)
+
+
+MIXED = {
+    "all": {},
+    "some as sets": {"categorical_feature": ["stars", "shop"]},
+    "zero is missing": {"params": {"zero_as_missing": True}},
+}
+
+
+@pytest.mark.parametrize("door", ["csv", "frame", "parquet"])
+@pytest.mark.parametrize("how", MIXED)
+def test_ordered_and_other_categories_in_one_lightgbm_model(how, door, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    X, y = mixture()
+    more = {"verbosity": -1, "num_threads": 1, "min_data_per_group": 2, "cat_smooth": 0.5}
+    parameters = {**more, **MIXED[how].get("params", {})}
+    sets = MIXED[how].get("categorical_feature", "auto")
+    data = lightgbm.Dataset(X, y, categorical_feature=sets, free_raw_data=False)
+    booster = lightgbm.train(parameters, data, 12)
+    text = booster.model_to_string()
+    if door == "frame":
+        splits = array_splits(X, y, valid=(X, y), test=(X, y))
+    else:
+        file = str(tmp_path / f"rows.{door}")
+        X.assign(y=y).to_csv(file, index=False) if door == "csv" else X.assign(y=y).to_parquet(file)
+        splits = FileData(file, file, file, label="y").prepare(object(), "quick", 0, 0).complete()
+    model, notes = matched(read_model(text.encode()), splits, "m")
+    assert not any(notes.values()), notes
+    assert {*np.unique(booster.dump_model(num_iteration=1)["feature_names"])} == {*X.columns}
+    np.testing.assert_allclose(
+        raw_scores(model, splits.test.X)[:, 0], booster.predict(X), atol=1e-6
+    )
+
+
+def test_categories_of_another_column_are_one_line(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    X, y = mixture()
+    kept = X[["size", "risk"]]
+    text = lightgbm.train({"verbosity": -1}, lightgbm.Dataset(kept, y), 3).model_to_string()
+    other = kept.assign(risk=kept["risk"].astype(object).map({"low": "a", "mid": "b", "high": "c"}))
+    wanted = (
+        "^m: no column holds the model's categories low, mid, high ...; give them as in training"
+    )
+    with pytest.raises(InputError, match=wanted):
+        matched(read_model(text.encode()), array_splits(other, y), "m")
+    coded = kept.assign(risk=kept["risk"].cat.codes)  # as LightGBM has them: -1 is missing
+    splits = array_splits(coded, y, valid=(coded, y), test=(coded, y))
+    model, _ = matched(read_model(text.encode()), splits, "m")
+    theirs = lightgbm.Booster(model_str=text).predict(kept)
+    rows = kept["risk"].notna().to_numpy()
+    np.testing.assert_allclose(raw_scores(model, splits.test.X)[rows, 0], theirs[rows], atol=1e-6)
+
+
+def test_numbers_as_categories_of_xgboost_are_texts_in_a_frame():
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    X, y = mixture()
+    kept = X[["size", "stars", "risk", "shop", "month"]]
+    data = xgboost.DMatrix(kept, y, enable_categorical=True)
+    booster = xgboost.train({"nthread": 1, "max_depth": 4}, data, 12)
+    splits = array_splits(kept, y, valid=(kept, y), test=(kept, y))
+    model, _ = matched(read_model(bytes(booster.save_raw("json"))), splits, "m")
+    ours = raw_scores(model, splits.test.X)[:, 0]
+    np.testing.assert_allclose(ours, booster.predict(data), atol=1e-4)
+
+
+@pytest.mark.parametrize("grow_policy", ["SymmetricTree", "Depthwise"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_hot_categories_of_catboost(classes, grow_policy, tmp_path):
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    X, y = mixture()
+    columns = ["trust", "size", "stars", "shop", "month"]
+    X = X[columns].astype(dict.fromkeys(["trust", "stars", "shop", "month"], object))
+    X["stars"] = X["stars"].fillna(7)
+    y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    loss = "Logloss" if classes == 2 else "MultiClass"
+    usual = {"iterations": 15, "depth": 3, "verbose": 0, "thread_count": 1}
+    usual |= {"loss_function": loss, "one_hot_max_size": 200, "grow_policy": grow_policy}
+    made = catboost.CatBoost({**usual, "allow_writing_files": False})
+    texts = X.assign(trust=X["trust"].fillna("nan"))  # as str(nan)
+    texts = texts.astype({name: str for name in columns if name != "size"})
+    pool = catboost.Pool(texts, y, cat_features=["trust", "stars", "shop", "month"])
+    made.fit(pool)
+    file, rows = tmp_path / "model.json", tmp_path / "rows.csv"
+    made.save_model(file, format="json", pool=pool)
+    X.assign(y=y).to_csv(rows, index=False)
+    splits = FileData(str(rows), str(rows), str(rows), label="y")
+    splits = splits.prepare(object(), "quick", 0, 0).complete()
+    model, notes = matched(read_model(file.read_bytes()), splits, "m")
+    assert not any(notes.values()), notes
+    ours, theirs = raw_scores(model, splits.test.X), made.predict(texts)
+    np.testing.assert_allclose(ours, theirs.reshape(len(X), -1), atol=1e-9)
+    made.save_model(file, format="json")
+    with pytest.raises(ValueError, match=r"lacks the texts of its categories.*pool=pool"):
+        read_model(file.read_bytes())

@@ -303,6 +303,73 @@ def test_classes_in_another_order_are_noticed_by_their_errors():
     assert judged(model, data("data.csv"))[2] == []
 
 
+TWO_OUTPUTS = {
+    "lightgbm": {"objective": "multiclass", "num_class": 2},
+    "lightgbm, one against the rest": {
+        "objective": "multiclassova",
+        "num_class": 2,
+        "sigmoid": 1.5,
+    },
+    "lightgbm, averaged": {
+        "objective": "multiclass",
+        "num_class": 2,
+        "boosting": "rf",
+        "bagging_freq": 1,
+        "bagging_fraction": 0.6,
+    },
+    "xgboost": {"objective": "multi:softprob", "num_class": 2, "base_score": 0.3},
+    "catboost": {"loss_function": "MultiClass", "classes_count": 2},
+    "catboost, one against the rest": {"loss_function": "MultiClassOneVsAll", "classes_count": 2},
+}
+
+
+@pytest.mark.parametrize("labels", ["numbers", "text"])
+@pytest.mark.parametrize("how", TWO_OUTPUTS)
+def test_two_outputs_of_two_classes_are_one_score(how, labels):
+    frame = table(["a", "b", "c"])
+    frame.loc[::7, "b"] = np.nan
+    library = how.split(",")[0]
+    model = trained(frame, library, **TWO_OUTPUTS[how])
+    X = frame.drop(columns="y")
+    if library == "lightgbm":
+        own = lightgbm.Booster(model_file=model).predict(X)
+    elif library == "xgboost":
+        own = xgboost.Booster(model_file=model).predict(xgboost.DMatrix(X))
+    else:
+        read = catboost.CatBoost().load_model(model, format="json")
+        own = read.predict(X, prediction_type="Probability")
+    words = WORDS if labels == "text" else np.array([0, 1])
+    frame.assign(y=words[frame["y"]]).to_csv("data.csv", index=False)
+    positive = WORDS[1] if labels == "text" else ""
+    scores, _, _ = judged(model, data("data.csv", positive=positive))
+    np.testing.assert_allclose(scores, np.log(own[:, 1] / own[:, 0]), atol=3e-6)
+
+
+@pytest.mark.parametrize("nan_mode", ["Min", "Max", "Forbidden"])
+def test_missing_cells_go_where_catboost_sends_them(nan_mode, recwarn):
+    frame = table(["a", "b"])
+    lowest, largest = np.finfo(np.float32).min, np.finfo(np.float32).max
+    frame.loc[:4, "b"] = [lowest, largest, 0.0, -1e-40, 1e-40]
+    if nan_mode != "Forbidden":
+        frame.loc[10::5, "a"] = np.nan
+    model = trained(frame, "catboost", nan_mode=nan_mode)
+    asked = frame.drop(columns="y")
+    recwarn.clear()
+    frame.astype(str).to_csv("data.csv", index=False)
+    scores, _, _ = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, asked), atol=1e-9)
+    assert not [w for w in recwarn if "bench" in w.filename]
+
+
+def test_three_outputs_of_two_classes_are_one_line():
+    frame = table(["a", "b"])
+    frame.loc[:9, "y"] = 2
+    model = trained(frame, objective="multiclass", num_class=3)
+    frame.assign(y=frame["y"].clip(0, 1)).to_csv("data.csv", index=False)
+    with pytest.raises(InputError, match=r"model has 3 outputs, the binary task needs 2$"):
+        judged(model, data("data.csv"))
+
+
 @pytest.mark.parametrize("library", ["lightgbm", "catboost"])
 def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library):
     frame = table(["a", "b"])

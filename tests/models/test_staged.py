@@ -52,7 +52,6 @@ def test_scores_and_bills_at_every_point_are_those_of_the_definition(seed, outpu
     assert [p.point for p in path] == [p.values for p in model.points]
     for got, rows in zip(path, expected, strict=True):
         assert masks(got, "path", n) == [r.sensors for r in rows]
-        assert got.stage.tolist() == [r.stage for r in rows]
         assert masks(got, "model", n) == [r.model_sensors for r in rows]
         assert counts(got.bills["path"].splits, n) == [r.splits for r in rows]
         for bill in ("path", "model"):
@@ -244,17 +243,3 @@ def test_a_block_of_the_wrong_width_is_refused():
     model = random_model(np.random.default_rng(6))
     with pytest.raises(ValueError, match=r"expected X \(n, 8\), got \(2, 3\)"):
         next(model.predict_path(Features(np.zeros((2, 3), dtype=np.float32))))
-
-
-def test_the_tree_of_stages_has_what_the_way_to_each_may_buy():
-    def stage(column, bar, then=END, otherwise=END):
-        entries, weights = np.array([column]), np.ones(1)
-        return Stage(entries, weights, np.zeros(1), bar=bar, then=then, otherwise=otherwise)
-
-    half = 0.5
-    stages = [stage(0, half, 1, 2), stage(1, half), stage(2, half, 3), stage(0, None)]
-    prices = price_list([1.0, 5.0, 20.0])
-    model = StagedModel(stages, [Point(3, {})], prices)
-    assert model.stage_tree == ((-1, 0, 0, 2), (1, 2, 2, 2), (1.0, 6.0, 21.0, 21.0))
-    chain = StagedModel([stage(0, None)], [Point(0, {})], prices)
-    assert chain.stage_tree is None  # all rows go the same way

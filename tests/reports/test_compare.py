@@ -76,7 +76,10 @@ def test_pairs_are_written_for_a_paper(done, bench):
     p, adjusted = [cell.strip() for cell in shown if cell.strip()][-3:-1]
     for name in ("pairs.tex", "pairs.md", "pairs.csv", "pairs.txt"):
         ended = bench("compare", *TWO, "-o", name)
-        assert (ended.status, ended.out, ended.err) == (0, "", f"wrote {name}\n")
+        assert (ended.status, ended.out) == (0, "")
+        run, written = ended.err.splitlines()
+        assert run.startswith("run 1, data.csv-quick-")
+        assert written == f"wrote {name}"
     table = (done / "pairs.tex").read_text().splitlines()
     row = table[table.index("    \\midrule") + 1]
     assert row.endswith("\\\\")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_reports.page import linked, overview, page, policy_hash, public
-from bench_reports.page_data import PLACES, affordable, bought, percent, places, views
+from bench_reports.page_data import PLACES, affordable, bought, places, views
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards
@@ -165,32 +165,6 @@ def test_intervals_and_tiers_are_those_of_the_standings(sure):
             assert own == 0
 
 
-def test_pairs_count_where_one_is_better(sure):
-    data = data_of(sure)
-    pairs = data["sets"][0]["pairs"]
-    assert pairs["units"] == "queries"
-    names = [data["learners"][k][0] for k in pairs["learners"]]
-    assert set(names) == {"gbrt", "miser", "constant"}
-    assert len(pairs["won"]) == 3
-    amount = data["sets"][0]["views"][0]["at"][3]
-    run = page_run.run()
-    points = {}
-    for name in names:
-        own = {"dataset": "a", "learner": name}
-        (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))
-        quality = valid.metric.mean(axis=1)
-        affordable = np.flatnonzero(valid.cost.mean(axis=1) <= amount)
-        points[name] = (
-            test.metric[affordable[quality[affordable].argmax()]],
-            test.metric[quality.argmax()],
-        )
-    for place, (one, other) in zip(
-        (3, -1), zip(*(points[n] for n in names[:2]), strict=True), strict=True
-    ):
-        better = [np.mean(one > other + 1e-6), np.mean(one < other - 1e-6)]
-        assert pairs["won"][0][place] == [round(100 * share) for share in better]
-
-
 def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_over_sets(sure):
     text = Elements(sure).text
     # miser's third point is sure to have .99 of the quality of gbrt's last
@@ -236,10 +210,6 @@ def test_purchases_name_sensors_with_their_prices_and_shares_of_rows(sure):
     # the points of a learner buy for (1 + k) times 50, 25 and 10% of rows
     assert steps[1] == [[0, 100, 2, 20, 1, 50], 0, 1, 2, 0, 0]
     assert steps[-1] == [[2, 40, 0, 100, 1, 100], 0, 2, 1, 0, 0]
-
-
-def test_shares_below_one_percent_have_a_digit():
-    assert percent(np.array([0.0, 0.0043, 0.0149, 0.5])) == [0, 0.4, 1, 50]
 
 
 def test_a_share_of_rows_is_never_or_every_row_only_if_it_is():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.datasets.readers.tables import DATES, TEXTS, DataTable, are_dates, is_number
-from bench_core.encoding import COMMA, YEAR_FIRST, date_format, days_of, with_point
+from bench_core.datasets.readers.tables import DATES, TEXTS, DataTable, dates_in, is_number
+from bench_core.encoding import COMMA, YEAR_FIRST, date_format, days_of, number_of, with_point
 from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def with_days(
     """Read dates as days since ``EPOCH``, with fractions for times, except in columns ``but``.
     Returns the table and a note for each column of dates.
 
-    A column holds dates by its type, or, with ``texts``, if all its cells are written as
-    ``2024-02-01`` (a time may follow), ``1.2.2024`` or ``1/2/2024``. For the last form, a cell must
-    distinguish day and month. Raises InputError for days that do not exist.
+    A column holds dates by its type, or, with ``texts``, if most of its cells are written as dates
+    (``encoding.is_date``). Where days and months are numbers, a cell must distinguish them. Raises
+    InputError for other cells, and for days that do not exist.
     """
     import pandas as pd
 
@@ -87,9 +87,9 @@ def with_days(
         if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind == "M":
             days = _since(pd.to_datetime(values, utc=True))
         elif column.kind in DATES:
-            days = _since(pd.to_datetime(values.astype("str").where(values.notna()), utc=True))
-        elif texts and column.kind in TEXTS and are_dates(cells := column.cells()):
-            if not (format := date_format(dict.fromkeys(filter(None, cells)))):
+            days = np.array([number_of(cell) for cell in values])
+        elif texts and column.kind in TEXTS and (dates := dates_in(cells := column.cells())):
+            if not (format := date_format(dates)):
                 row = int(np.argmax(cells != ""))
                 what = f"{cells[row]!r} is an ambiguous date; write 2024-02-01"
                 raise InputError(f"{table.place(row)}, column {name!r}: {what}")
@@ -122,6 +122,7 @@ def _days(texts: TextArray, format: str, table: DataTable, name: str) -> FloatAr
     import pandas as pd
 
     days = _since(pd.to_datetime(pd.Series(texts), format="ISO8601", utc=True, errors="coerce"))
+    days[~np.isin(texts, [*dates_in(texts)])] = np.nan  # other forms of pandas
     days_by_text = {"": np.nan}
     for row in np.flatnonzero(np.isnan(days)).tolist():
         if (text := texts[row]) not in days_by_text:

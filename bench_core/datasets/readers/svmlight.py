@@ -1,4 +1,4 @@
-"""SVMlight and LETOR files, plain or ``.gz``.
+"""SVMlight and LETOR files, plain or packed.
 
     line    = label [ "qid:" whole-number ] { index ":" value } [ "#" comment ]
 
@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.text import opened, read_text
+from bench_core._io.text import PACKED, opened, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
 from bench_core.datasets.readers.tables import exact_floats, float32_offset
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
@@ -168,7 +168,8 @@ def _cells(
                 form |= {"dtype": {0: np.int64}, "converters": {1: _float}}
                 frame = pd.read_csv(BytesIO(table), **form)
         index, value = (frame[k].to_numpy() for k in frame)
-    except (ValueError, OverflowError, pd.errors.ParserError):
+    except (ValueError, OverflowError, pd.errors.ParserError) as error:
+        check_memory(error)
         return None
     label, query = index == LABEL, index == QUERY
     cell = ~(label | query)
@@ -182,6 +183,7 @@ def _cells(
         or at.min(initial=0) < 0
         or (features is not None and at.max(initial=-1) >= features)
         or (huge.any() and not huge_is_missing)
+        or re.search(rb"[.eE+-][^\s:]*:", text)  # indices that pandas reads, as 2.0 and +2
     ):
         return None
     # read as integers: float64 would lose their last digits
@@ -218,6 +220,8 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
     tokens = text.partition(b"#")[0].split()
     if not tokens:
         return
+    if b"\0" in text:
+        raise InputError("not text in UTF-8 but in UTF-16, or no text; save it as UTF-8")
     label, *cells = tokens
     if not math.isfinite(_number(label, "label")):
         raise InputError(f"label {_shown(label)} is not finite; correct it or remove the line")
@@ -315,7 +319,8 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
 
 def find_side_car(path: Path) -> Path | None:
     """Return the file of group sizes next to a data file. Raises InputError if there are two."""
-    bases = dict.fromkeys((str(path), str(path).removesuffix(".gz")))
+    packed = path.suffix.lower() in PACKED
+    bases = [str(path), *([str(path.with_suffix(""))] if packed else [])]
     try:
         files = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
     except OSError as error:  # the name is too long

@@ -1,19 +1,20 @@
 """Tables: CSV with a header, Parquet, and the bare number files of older publishers.
 
 Lines above a header that begin with ``#`` are comments. Missing cells (empty, ``NA``, ``nan``,
-``?``) are NaN. A column of text is an error if numbers are expected. Line numbers match an
-editor's, unless a quoted cell contains a line break.
+``?``) are NaN. A column of text is an error if numbers are expected. All rows have as many cells as
+the header. Columns without name and cells, as after a separator at the end of each line, are left
+out. Line numbers match an editor's.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-import warnings
+from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -22,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.text import read_text
+from bench_core._io.text import opened, read_beginning, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_core.encoding import MISSING, NONE, with_point
-from bench_core.errors import InputError, option
+from bench_core.encoding import MISSING, NONE, TRUTH, is_date, number_of, with_point
+from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,15 +41,19 @@ DATES = ("datetime64", "datetime", "date")
 EXACT = 2**53  # float64 is not exact for larger integers
 # A column is not categorical with more than MOST_TEXTS different texts, nor with fewer than two
 # rows per text, unless it has at most FEW_TEXTS.
-MOST_TEXTS, FEW_TEXTS = 100, 12
+MOST_TEXTS, FEW_TEXTS = 1000, 12
+UNNAMED = "Unnamed: 0"  # first column without a name, as pandas calls an index that it saved
 SHOWN = 20  # faulty columns in one message
 SAMPLE = 20  # lines used to find the separator
 _SEPARATOR = re.compile(rb'"?sep=([,;\t|])"?\n')
 _COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*")  # and blank lines
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
-# A formatted number: 1,5 or 1.234,50 or $ 12 or 7%.
-_FIGURE = re.compile(r"[$€£¥]?\s*[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s*[%$€£¥]?")
-
+# The digits of a number, which may be grouped: 1,234.5 or 1'234 or 1.5e-3 or 0x1F.
+_DIGITS = re.compile(r"0x[\da-f]+|(?:\d{1,3}(?:[.,'_ \u00a0\u2009\u202f]\d{3})+|\d+)(?:[.,]\d+)?"
+                     r"(?:[ed][+-]?\d+)?", re.IGNORECASE)  # fmt: skip
+# Signs around the digits of a number: currencies, percent, other minus signs, quotes, brackets.
+_SIGNED = re.compile(r"[^\w+<>~≤≥*#&@!?/\\|.,:;_]*0[^\w+<>~≤≥*#&@!?/\\|.,:;_]*")
+# Digits before any letter, but not 1.2.3; and EUR 0.
+_MEASURED, _CURRENCY = re.compile(r"\W*0(?!\.0).*"), re.compile(r"[^\W\d_]{2,4}\.? ?0")
 
 # 1,5 and 0,184 and 1.234,500, but not 1,234, which may have a thousands separator.
 _COMMA = re.compile(r"[+-]?(?![1-9]\d{0,2},\d{3}$)[\d.' ]+,\d+")
@@ -84,13 +89,17 @@ class DataColumn:
         Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
         """
         if self.kind in NUMBERS:
-            values = self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+            try:
+                values = self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+            except OverflowError:  # integers of any size
+                what = "integers beyond float64: give them as text, or scale them"
+                raise InputError(f"{self._whole} holds {what}") from None
         else:
             texts = self.cells()
             texts[texts == NONE] = ""
             if self.written is None or not _numeric(texts[texts != ""]).all():
                 raise self._no_numbers(texts)
-            values = np.array([float(text or "nan") for text in texts])
+            values = np.array([number_of(text) for text in texts])
         with np.errstate(over="ignore"):
             values = values.astype(dtype)
         wrong = np.isinf(values) if missing else ~np.isfinite(values)
@@ -98,8 +107,10 @@ class DataColumn:
             row = int(np.argmax(wrong))
             if np.isnan(values[row]):
                 raise self._missing(row)
-            what = "infinite, or too large for float32"
-            raise InputError(f"{self._at(row)}: the value is {what}; correct it")
+            what = "the value is infinite, or too large for float32; correct it"
+            empty = "leave the cell empty" if self.written is not None else "write nan"
+            empty = f", or {empty} for a missing value" if missing else ""
+            raise InputError(f"{self._at(row)}: {what}{empty}")
         return values
 
     def texts(self) -> TextArray:
@@ -116,12 +127,16 @@ class DataColumn:
             remedy = f"{option('dates', True)} reads them as days" if self.name else "give numbers"
             raise InputError(f"{self._whole} holds dates: {remedy}")
         if kind not in (*NUMBERS, *TEXTS):
-            kind = type(self.values.dropna().iloc[0]).__name__ if kind == "mixed" else kind
+            if kind == "mixed":
+                kind = " and ".join(sorted({type(cell).__name__ for cell in self.values.dropna()}))
             raise InputError(
                 f"{self._whole} holds values of type {kind}: give numbers, text or categories"
             )
         if self.written is not None and kind in NUMBERS:
             texts = self.written()
+        elif kind == "categorical":  # not cell by cell: 7 would be 7.0 beside missing cells
+            names = self.values.cat.categories.astype("str").to_numpy(dtype=object)
+            texts = np.append(names, "")[self.values.cat.codes]
         else:
             texts = self.values.astype("str").to_numpy(dtype=object)
         gone = frozenset(MISSING if self.written is not None else ())
@@ -148,13 +163,17 @@ class DataColumn:
         if not wrong.any():
             what = f"numbers as text ({texts[row]!r:.60}): pandas.to_numeric reads them"
             return InputError(f"{self._whole} holds {what}")
-        remedy = "correct it, encode the column as numbers, or remove it"
-        if _FIGURE.fullmatch(texts[row]):
-            remedy = "write decimal points instead of commas, and no other signs in numbers"
+        remedy, form = "correct it, encode the column as numbers, or remove it", _form(texts[row])
+        if _SIGNED.fullmatch(form) or _MEASURED.fullmatch(form):
+            remedy = "write plain numbers such as -1.5"
+            signs = form.replace("0", " ").strip()
             if any(map(_COMMA.fullmatch, texts[wrong])):
                 remedy = f"{option('decimal', ',')} reads decimal commas"
             elif all(is_number(with_point(text)) for text in texts[wrong]):
                 remedy = f"give {option('decimal', ',')} if the comma is decimal, else remove it"
+            elif signs:
+                code = "" if signs.isascii() or len(signs) > 1 else f" (U+{ord(signs):04X})"
+                remedy += f", without {signs!r:.20}{code}"
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
@@ -191,27 +210,49 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     texts = [column.cells() for column in columns]
     counts = different_texts(np.concatenate(texts))
     rows, first = max(map(len, texts)), next(iter(counts), "")
-    typed = columns[0].written is None
-    figures = sum(
-        n for t, n in counts.items() if _FIGURE.fullmatch(t) and (typed or not is_number(t))
+    written = (
+        counts if columns[0].written is None else {t: counts[t] for t in counts if not is_number(t)}
     )
-    if "categorical" not in {column.kind for column in columns} and figures * 2 > counts.total():
+    what = ""
+    if dates_in(counts):
+        what = f"dates ({first!r}): {option('dates', True)} reads them as days"
+    elif "categorical" not in {column.kind for column in columns} and _are_quantities(written):
         filled = next(k for k, cells in enumerate(texts) if (cells != "").any())
         raise columns[filled]._no_numbers(texts[filled])
-    what = ""
-    if are_dates(counts):
-        what = f"dates ({first!r}): {option('dates', True)} reads them as days"
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
         what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
+        what += "; give numbers in their place"
     if what:
         raise InputError(f"{columns[0]._whole} holds {what}")
     return texts
 
 
-def are_dates(texts: Iterable[str]) -> bool:
-    """True if all non-empty cells look like dates, and there are some."""
-    filled = [*filter(None, texts)]
-    return bool(filled) and all(map(_DATE.match, filled))
+def _form(text: str) -> str:
+    """Return a text with 0 for each number."""
+    return _DIGITS.sub("0", text).lstrip("+-")
+
+
+def _are_quantities(counts: Mapping[str, int]) -> bool:
+    """True if most texts are a number among signs, such as ``$ 5`` or ``7%``; or, if they are too
+    many for one-hot features, a number with the same other characters: ``5 kg``, ``12:30``."""
+    forms, total = Counter[str](), sum(counts.values())
+    for text, times in counts.items():
+        form = _form(text)
+        forms["0" if _SIGNED.fullmatch(form) else form] += times
+    if forms["0"] * 2 > total:
+        return True
+    form, times = max(forms.items(), key=lambda counted: counted[1])
+    currency = _CURRENCY.fullmatch(form) and any("." in text or "," in text for text in counts)
+    many = len(counts) > FEW_TEXTS and times * 2 > total
+    return many and bool(currency or _MEASURED.fullmatch(form))
+
+
+def dates_in(texts: Iterable[str]) -> list[str]:
+    """Return the different texts that are written as dates, if most non-empty texts are."""
+    counts = Counter(texts)
+    counts.pop("", None)
+    dates = [text for text in counts if is_date(text)]
+    return dates if sum(counts[text] for text in dates) * 2 > counts.total() else []
 
 
 @np.errstate(over="ignore", invalid="ignore")  # near the largest numbers
@@ -242,11 +283,12 @@ def different_texts(texts: TextArray) -> Counter[str]:
 
 
 def _numeric(texts: TextArray) -> BoolArray:
-    """True for cells (n,) that read as numbers."""
+    """True for cells (n,) that read as numbers, or as True or False."""
     import pandas as pd
 
-    numbers = pd.to_numeric(pd.Series(texts, dtype="str"), errors="coerce")
-    return np.asarray(numbers.notna(), dtype=bool)
+    cells = pd.Series(texts, dtype="str")
+    numeric = np.asarray(pd.to_numeric(cells, errors="coerce").notna(), dtype=bool)
+    return numeric if numeric.all() else numeric | cells.str.lower().isin(TRUTH).to_numpy(bool)
 
 
 def is_number(text: str) -> bool:
@@ -359,7 +401,8 @@ def read_table(
     not UTF-8. A CSV file takes up to 20 times its size in memory, and 2 KiB for each column.
     """
     path = Path(path)
-    if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
+    parquet = read_beginning(path, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
+    if format == "parquet" or (not format and parquet):
         frame = _parquet(path)
         _refuse_unnamed(path, list(frame.columns))
         _refuse_repeated(path, list(frame.columns))
@@ -370,40 +413,103 @@ def read_table(
     beginning = islice((line for line in BytesIO(raw) if line.strip(b" \t\n")), SAMPLE)
     lines = [line.decode("utf-8", "replace") for line in beginning]
     separator = said[1].decode() if said else max(",;\t|", key=partial(_fits, lines))
-    try:
-        names = next(csv.reader(lines[:1], delimiter=separator, strict=True, skipinitialspace=True))
-    except csv.Error as error:
-        raise InputError(f"{path}, line 1: not a header ({error}); save it as CSV again") from error
-    names = [cell.strip() for cell in names]
-    _refuse_unnamed(path, names)
+    names, starts, width, again = _counted(path, raw, separator)
     written_as = {j: str for j, n in enumerate(names) if as_text or n in text or n.lower() in text}
-    frame = _csv(path, raw, sep=separator, header=0, dtype=written_as)
-    if not len(frame):
-        raise InputError(f"{path}: no rows below the header; get the file again or name another")
-    if frame.shape[1] != len(names):
-        raise InputError(f"{path}, line 1: not the header of the rows below; save it as CSV again")
+    form: dict[str, Any] = {"sep": separator, "header": 0, "names": range(width)}
+    frame = _csv(path, raw, dtype=written_as, **form)
+    if again and not any(map(is_number, names)):
+        raise InputError(
+            f"{path}, line {again} repeats the header; remove it, or begin the file with a "
+            "line of column names"
+        )
     if _is_data(names, frame):
         raise InputError(
             f"{path}, line 1: no header: {', '.join(names):.60} looks like a row; begin the file "
             "with a line of column names"
         )
-    _refuse_repeated(path, names)
-    frame.columns = names
-    if b'"' not in raw:  # the reader pads rows; a quoted separator does not end a cell
-        for number, line in enumerate(BytesIO(raw), start=1):
-            cells = line.count(separator.encode()) + 1
-            if cells < len(names) and line.strip(b" \t\n"):
-                raise InputError(
-                    f"{path}, line {number}: {cells} cells where the header has "
-                    f"{len(names)}; complete the line"
-                )
+    there = [j for j in range(width) if names[j] or frame[j].notna().any()]
+    if not names[0] and there[0] == 0 and frame[0].dtype.kind in "iu" and frame[0].is_unique:
+        names[0] = UNNAMED
+    columns = {names[j]: j for j in there}
+    _refuse_unnamed(path, names, there)
+    _refuse_repeated(path, [names[j] for j in there])
+    frame = frame[there].set_axis([*columns], axis=1)
 
     def written(name: str) -> TextArray:
-        own = {"usecols": [names.index(name)], "dtype": str, "na_values": [], "index_col": None}
-        found = _csv(path, raw, sep=separator, header=0, **own)
-        return np.array(found.iloc[:, 0], dtype=object)
+        only = {"usecols": [columns[name]], "dtype": str, "na_values": []}
+        return np.array(_csv(path, raw, **form, **only).iloc[:, 0], dtype=object)
 
-    return DataTable(path, frame, _lines_of_rows(path, raw, 1, separator), written)
+    def place(row: int) -> str:
+        return f"{path}, line {starts[row + 1]}" if row + 1 < len(starts) else str(path)
+
+    return DataTable(path, frame, place, written)
+
+
+def _counted(path: Path, raw: bytes, separator: str) -> tuple[list[str], array[int], int, int]:
+    """Return the header's names, the line at which each record begins (header first), the number
+    of cells of each row, and the first line that repeats the header, or 0.
+
+    All rows have as many cells as the header, or one more, an empty one after a separator at the
+    end of each line. Raises InputError with the lines of other rows.
+    """
+    starts, counts, again, header = array("q"), array("q"), 0, b""
+    names: list[str] = []
+    for number, line, cells in _records(path, raw, separator):
+        if not isinstance(cells, int) and not starts:
+            header = line
+            names = [re.sub(r"\s*\n\s*", " ", str(cell).strip()) for cell in cells]
+        elif line == header and not again:
+            again = number
+        starts.append(number)
+        counts.append(cells if isinstance(cells, int) else len(cells))
+    usual = Counter(counts[1:]).most_common(1)
+    if not usual:
+        raise InputError(f"{path}: no rows below the header; get the file again or name another")
+    width, rows = usual[0]
+    if width == len(names) - 1 and not names[-1]:
+        names.pop()
+    elif width == len(names) + 1:
+        names.append("")
+    if width != len(names) and rows * 2 > len(counts):
+        raise InputError(
+            f"{path}, line {starts[0]}: not the header: {len(names)} cells where the rows below "
+            f"have {width}; begin the file with a line of column names"
+        )
+    wrong = [k for k, cells in enumerate(counts) if k and cells != len(names)]
+    if wrong:
+        cells, also = counts[wrong[0]], ", ".join(str(starts[k]) for k in wrong[1:5])
+        raise InputError(
+            f"{path}, line {starts[wrong[0]]}: {cells} cells where the header has {len(names)}; "
+            f"{'complete' if cells < len(names) else 'correct'} the line, or remove it"
+            + (f" (also lines {also}{', ...' if len(wrong) > 5 else ''})" if also else "")
+        )
+    return names, starts, len(names), again
+
+
+def _records(
+    path: Path, raw: bytes, separator: str
+) -> Iterator[tuple[int, bytes, list[str] | int]]:
+    """Yield each record that is not blank: its first line, by number and as bytes, and its cells;
+    of a line without quotes below the header only their number, which is faster."""
+    lines, mark, first = enumerate(BytesIO(raw), start=1), separator.encode(), True
+
+    def record() -> Iterator[str]:
+        yield line.decode()
+        for _, more in lines:  # line breaks in a quoted cell
+            yield more.decode()
+        raise InputError(
+            f"{path}, line {number}: a cell begins with a quote that is not closed; correct it, "
+            "or write a quote in a cell twice"
+        )
+
+    for number, line in lines:
+        cells: list[str] | int = line.count(mark) + 1
+        if cells == 1 and not line.strip(b" \t\n"):
+            continue
+        if first or b'"' in line:
+            cells = next(csv.reader(record(), delimiter=separator, skipinitialspace=True))
+        first = False
+        yield number, line, cells
 
 
 def _below_comments(raw: bytes) -> bytes:
@@ -421,7 +527,8 @@ def _fits(lines: Sequence[str], separator: str) -> tuple[int, int, bool]:
     """Return a separator's fit to the first lines: the lines with as many cells as the header, the
     number of its cells, and False for a comma, which may be a decimal mark."""
     try:
-        counts = [len(cells) for cells in csv.reader(lines, delimiter=separator)]
+        rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        counts = [len(cells) for cells in rows]
     except csv.Error:
         return 0, 0, False
     several = counts[0] > 1
@@ -468,7 +575,8 @@ def read_matrix(
                 "get the file again"
             )
     frame.columns = [str(j + 1) for j in range(columns)]
-    table = DataTable(path, frame, _lines_of_rows(path, raw, skip, ","))
+    lines = [number for number, line in enumerate(BytesIO(raw), 1) if line.strip()][skip:]
+    table = DataTable(path, frame, lambda row: f"{path}, line {lines[row]}")
     for j, name in enumerate(table.names):
         if j not in text and not missing and bool(frame[name].isna().any()):
             table.numbers(name, missing=False)
@@ -477,8 +585,6 @@ def read_matrix(
 
 def _parquet(path: Path) -> pd.DataFrame:
     """Return the columns of a file, except those in which pandas stored an index."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; check the name")
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -487,7 +593,8 @@ def _parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet needs pyarrow; pip install 'budget-bench[parquet]'"
         ) from error
     try:
-        table = pq.ParquetFile(path).read()
+        with opened(path) as file:
+            table = pq.ParquetFile(file).read()
         for field in table.schema:
             if pa.types.is_nested(field.type):
                 raise InputError(
@@ -498,6 +605,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         # pandas writes an index that is not a range as a column, and records it in the metadata
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
+        check_memory(error, path)
         reason = str(error).strip().partition("\n")[0][:200]
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
     if not len(frame):
@@ -510,18 +618,6 @@ def _unix_lines(path: Path, encoding: str | None = None) -> bytes:
     """Read a file as UTF-8 without its byte order mark, with bare carriage returns (line ends of
     old spreadsheets) replaced."""
     return read_text(path, encoding).encode().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Callable[[int], str]:
-    """Return a function that turns a row number (from 0) into its file and line."""
-
-    @cache
-    def lines() -> list[int]:
-        mark = separator.encode()
-        numbered = enumerate(raw.split(b"\n"), start=1)
-        return [number for number, line in numbered if line.strip() or mark in line][header:]
-
-    return lambda row: f"{path}, line {lines()[row]}" if row < len(lines()) else str(path)
 
 
 def exact_floats() -> dict[str, str]:
@@ -537,25 +633,26 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        with warnings.catch_warnings():  # cells beyond the header would be lost
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                BytesIO(raw),
-                **{"na_values": MISSING, "index_col": False, **options},
-                keep_default_na=False,
-                skipinitialspace=True,
-                low_memory=False,
-                **exact_floats(),
-            )
-    except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        return pd.read_csv(
+            BytesIO(raw),
+            **{"na_values": MISSING, **options},
+            index_col=False,
+            keep_default_na=False,
+            skipinitialspace=True,
+            low_memory=False,
+            **exact_floats(),
+        )
+    except (ValueError, pd.errors.ParserError) as error:
+        check_memory(error, path)
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 
 
-def _refuse_unnamed(path: Path, names: Sequence[str]) -> None:
-    if "" in names:
-        place = f"{path}, line 1: column {[*names].index('') + 1}"
-        raise InputError(f"{place} has no name; give it one")
+def _refuse_unnamed(path: Path, names: Sequence[str], among: Iterable[int] = ()) -> None:
+    for j in among or range(len(names)):
+        if not names[j]:
+            index = "; an index in front is left out by to_csv(index=False)" if j == 0 else ""
+            raise InputError(f"{path}, line 1: column {j + 1} has no name; give it one{index}")
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import InputError, Source, UsageError
+from bench_core import InputError, Source, UsageError, check_memory
 from bench_core.arrays import Float32Array, IntArray
+from bench_core.datasets.cache import content_digest
 
 Pixels = NDArray[np.uint8]
 
@@ -53,6 +54,7 @@ class Album:
                 raw = archive.read(name) if archive else (self.root / name).read_bytes()
                 return squeezed(decoded(raw), side)
             except Exception as error:  # decoders raise arbitrary exceptions
+                check_memory(error, name)
                 raise InputError(
                     f"{self.root}: {name} cannot be read as a picture ({error}); "
                     "remove or replace it"
@@ -72,8 +74,7 @@ def open_album(path: str, source: Source) -> Album:
     facts: dict[str, Any] = {}  # identity of each file's content
     if root.is_dir():
         for file in filter(Path.is_file, root.rglob("*")):
-            stat = file.stat()
-            facts[file.relative_to(root).as_posix()] = (stat.st_size, stat.st_mtime_ns)
+            facts[file.relative_to(root).as_posix()] = content_digest(file)
     else:
         try:
             with zipfile.ZipFile(root) as archive:

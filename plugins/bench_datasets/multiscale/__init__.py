@@ -38,6 +38,7 @@ from bench_core import (
     param,
     provide_datasets,
 )
+from bench_core.datasets.cache import content_digest
 from bench_datasets.multiscale._frames import Pair, Picture, draw, pairs, parted, read
 from bench_datasets.multiscale._pyramid import feature_names, features, split_prices
 from bench_datasets.multiscale.seg import Seg
@@ -75,9 +76,9 @@ class Multiscale:
             raise ValueError(f"scales must be different integers of at least 1: {self.scales}")
 
     def stamp(self, source: Source) -> str:
-        """The identity of every file of the folder."""
-        files = [(path, path.stat()) for pair in self._pairs(source) for path in pair]
-        return repr([(str(path), s.st_size, s.st_mtime_ns) for path, s in files])
+        """Path and content of every file of the folder."""
+        files = [path for pair in self._pairs(source) for path in pair]
+        return repr([(str(path), content_digest(path)) for path in files])
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw or read the frames and filter them; ``fold`` is ignored."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import InputError, UsageError
+from bench_core import InputError, UsageError, check_memory
 from bench_core.arrays import BoolArray, FloatArray
 
 Window = tuple[slice, slice]
@@ -219,6 +219,7 @@ def _grey(path: Path) -> NDArray[np.float64]:
             "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
     except (OSError, ValueError, SyntaxError) as error:
+        check_memory(error, path)
         raise InputError(f"{path}: not a readable image ({error}); save it again") from error
     if image.ndim == 3 and image.shape[2] in (2, 3, 4):
         colours = 1 if image.shape[2] == 2 else 3  # a last channel of transparency

@@ -105,10 +105,9 @@ class Adapt:
             train, unseen = (
                 replace(part, y=np.where(part.y >= self.relevant_grade, 1.0, 0.0)) for part in parts
             )
-            rows = "valid" if len(valid) else "train"
-            scores = f0_outputs(f0, unseen, rows, prices, context)["scores"]
+            scores = f0_outputs(f0, unseen, prices, context)["scores"]
             line = platt(scores, unseen.y > 0, unseen.weights)
-        outputs = f0_outputs(f0, train, "train", prices, context)
+        outputs = f0_outputs(f0, train, prices, context)
         return train, TrainingRows.of(train, outputs, line), f0
 
     def _gated(
@@ -211,8 +210,8 @@ class AdaptLin(LinearAdapt):
                     return {"value": np.array(value), **pair._asdict()}
 
                 # prices of f0 depend on the tradeoff
-                name = f"{self.name} {self.p_full} {self.relevant_grade} {which.tolist()}"
-                found = alone() if self.p_full is None else context.trained(name, alone)
+                given = self.name, self.p_full, which, train, rows
+                found = alone() if self.p_full is None else context.trained(given, alone)
                 pair, value = Linear(found["weights"], found["intercepts"]), float(found["value"])
                 return lower_end(problem(cols, which), pair, value, starts if cols is some else ())
 

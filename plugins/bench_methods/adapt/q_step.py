@@ -85,11 +85,9 @@ class TrainingRows:
         return tau * (sent - stay)
 
 
-def f0_outputs(
-    f0: Any, part: Examples, name: str, prices: Prices, context: FitContext
-) -> Mapping[str, Any]:
+def f0_outputs(f0: Any, part: Examples, prices: Prices, context: FitContext) -> Mapping[str, Any]:
     """f0's last ``scores`` (n,), the ``bits`` (n, w) of its sensors and its ``evaluation`` (n,),
-    the price of splits and trees: predicted once for all settings. ``name`` is that of the rows.
+    the price of splits and trees: predicted once for all settings.
 
     Scores are rounded: last bits differ between processors and versions, and would change the end
     of descents.
@@ -106,7 +104,7 @@ def f0_outputs(
         found: dict[str, list[Any]] = {"scores": scores, "bits": bits, "evaluation": evaluation}
         return {key: np.concatenate(blocks) for key, blocks in found.items()}
 
-    return context.trained(f"f0-{name}", build)
+    return context.trained(("f0", f0, part.X, prices), build)
 
 
 class KullbackLeibler:

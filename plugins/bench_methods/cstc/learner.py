@@ -123,13 +123,14 @@ class CSTCSingle(TreeOfClassifiers):
         penalty = TreePenalty(price / unit**2, self.rho * of_paper)
         shape = self._shape
         total = shape.nodes * (1 + self.cycles)
-        how = [price, self.rho, self.constant, self.standardise, self.cut_off, self.iterations]
+        # a node without gates above it does not depend on their slope
+        how = [penalty, self.constant, self.cut_off, self.iterations, replace(problem, slope=0.0)]
 
         def shared(level: int, solve: Solve) -> tuple[FloatArray, float]:
             # a chain and a tree have the same upper nodes, all learners the same root
             gates = [self.gate_slope, self.onward] if level > 1 else []
             solution = context.trained(
-                f"node {level} {how + gates}",
+                ["node", level, *how, *gates],
                 lambda: dict(zip(("weights", "bias"), map(np.asarray, solve()), strict=True)),
             )
             return solution["weights"], float(solution["bias"])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bench_trees.ensemble import Ensemble
 
-from bench_core import Features, Prediction, StageTree
+from bench_core import Features, Prediction
 from bench_core.arrays import FloatArray
 from bench_models.staged.model import StagedModel
 from bench_models.staged.stages import MOST_POINTS
@@ -73,17 +73,12 @@ class ExitModel(Stored):
         """Facts that the learner keeps."""
         return self.chain.facts
 
-    @property
-    def stage_tree(self) -> StageTree | None:
-        """The chain."""
-        return self.chain.ways()
-
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per setting, and the full model's."""
         self.chain.check(features)
         found = self._walk.path(features, self.rule.values)
         for point, (scores, rows) in zip([*self.points, self.full], found, strict=True):
-            yield Prediction(dict(point), scores, self.chain.bills(rows), rows.last)
+            yield Prediction(dict(point), scores, self.chain.bills(rows))
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The chain under one setting, for serving; every stage is a stop.

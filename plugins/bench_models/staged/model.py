@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
+from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices
 from bench_core.arrays import IntArray
 from bench_models.staged.stage_costs import StageCosts
 from bench_models.staged.stages import (
-    MOST_POINTS,
     Point,
     Rejected,
     Stage,
-    parents,
     stages_from,
     stages_state,
 )
@@ -83,25 +81,12 @@ class StagedModel:
         diverged = self.ensemble is not None and self.ensemble.diverged
         return (*((DIVERGED,) if diverged else ()), *self.facts.get("marks", ()))
 
-    @property
-    def stage_tree(self) -> StageTree | None:
-        """The tree of routes, None if all rows take one."""
-        return None if self.independent_rows else self.ways()
-
-    def ways(self) -> StageTree | None:
-        """The stages, with the purchases on the route to each; None for too many stages."""
-        if len(self.stages) > MOST_POINTS:
-            return None
-        way = Acquired(self._costs.bits, self.prices.sensors).unpack()
-        columns = parents(self.stages), way.sum(axis=1), way @ self.prices.sensor
-        return StageTree(*(tuple(column.tolist()) for column in columns))
-
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
         self.check(features)
         for place, (point, scores, rows) in enumerate(self._walk.path(features)):
             bills = self._charge(self.points[place].stage, rows)
-            yield Prediction(point, scores, bills, rows.last)
+            yield Prediction(point, scores, bills)
 
     def stage_by_stage(self, features: Features) -> Iterator[Rows]:
         """All rows after every stage, for chains that always pass; the next iteration changes

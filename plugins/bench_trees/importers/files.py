@@ -35,12 +35,14 @@ def read_model(data: bytes) -> Imported:
             return from_lightgbm(data.decode().lstrip())
         if len(data) > 2 and data[:1] == b"{" and chr(data[1]) in "iUIlL$#":  # a key's length
             return _from_document(parse_ubj(data))
-        if data.lstrip()[:1] == b"{":
+        if data.lstrip()[:1] in (b"{", b"["):
             return _from_document(json.loads(data))
     except UnicodeDecodeError:
         raise ModelError("it is not valid UTF-8 text") from None
     except (json.JSONDecodeError, RecursionError) as error:
         raise ModelError(f"its JSON is broken ({error})") from None
+    if data.lstrip()[:8] == b"booster[":
+        raise ModelError("it is XGBoost's text dump: write the model by save_model('model.json')")
     raise ModelError(f"it is not one of {KNOWN}")
 
 
@@ -54,6 +56,12 @@ def _from_document(document: Any) -> Imported:
             raise ModelError(
                 "it is LightGBM's JSON dump: write the text by save_model('model.txt')"
             )
+    trees = document if isinstance(document, list) else [document]
+    if trees and all(isinstance(tree, Mapping) and "nodeid" in tree for tree in trees):
+        raise ModelError(
+            "it is XGBoost's dump, which lacks the base score: write the model by "
+            "save_model('model.json')"
+        )
     raise ModelError(f"it is not one of {KNOWN}")
 
 

@@ -41,10 +41,13 @@ class Imported:
     link: str = "identity"
     ranges: Float64Array | None = None
     classes: tuple[str, ...] = ()
-    # for features with category splits: the names by code, () if cells are the codes
+    # for features of categories: the names by code, () if cells are the codes
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
-    # the ensemble and its limits, with categories by these chains, over this number of features
-    spell: Callable[[Any, int], tuple[Ensemble, Float64Array]] | None = None
+    # such names, in the order of their features, if the file does not number these
+    listed: tuple[tuple[Any, ...], ...] = ()
+    # the ensemble and its limits, with categories by these chains, over this number of features;
+    # thresholds on the codes of features with these numbers of categories become sets
+    spell: Callable[[Any, int, Mapping[int, int]], tuple[Ensemble, Float64Array]] | None = None
 
     @property
     def outputs(self) -> int:

@@ -71,33 +71,43 @@ def from_lightgbm(text: str) -> Imported:
     output = [t % outputs for t in range(len(trees))]
     interleaved(output, outputs)  # rejects an incomplete iteration
 
-    def spell(chain_of: ChainOf, features: int) -> tuple[Ensemble, Float64Array]:
-        spelt = [
-            spelt_out(tree, {**apart, **{n: chain_of(own) for n, own in splits.items()}}, t)
-            for t, (tree, apart, splits) in enumerate(trees)
-        ]
+    def spell(
+        chain_of: ChainOf, features: int, counts: Mapping[int, int]
+    ) -> tuple[Ensemble, Float64Array]:
+        spelt = []
+        for t, (tree, apart, splits) in enumerate(trees):
+            every = {**splits, **_sets(tree, apart, splits, counts)}
+            chains = {**apart, **{n: chain_of(split) for n, split in every.items()}}
+            spelt.append(spelt_out(tree, chains, t))
         return flat(spelt, output, np.zeros(outputs), features)
 
-    ensemble, limits = spell(by_codes, features)
-    used = {own.feature for _, _, splits in trees for own in splits.values()}
+    ensemble, limits = spell(by_codes, features, {})
+    used = {split.feature for _, _, splits in trees for split in splits.values()}
     names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
     names = names if len(names) == features else ()
     ranges = _ranges(facts.get("feature_infos", ""), features)
     model = Imported(ensemble, limits, kind, "LightGBM", names, None, average, link, ranges)
-    return replace(model, categories=_categories(end, used), spell=spell) if used else model
+    # of all columns of categories, also of those that are split by thresholds on their codes
+    line = re.search(r"^pandas_categorical:(\[.*\])$", end, flags=re.M)
+    names_of = tuple(map(tuple, json.loads(line[1]))) if line else ()
+    if not used and not names_of:
+        return model
+    return replace(model, categories=dict.fromkeys(used, ()), listed=names_of, spell=spell)
 
 
-def _categories(text: str, used: Collection[int]) -> dict[int, tuple[Any, ...]]:
-    """The names of the categories of each used feature, from the end of a file."""
-    columns = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.M)
-    listed = re.search(r"^pandas_categorical:(\[.*\])$", text, flags=re.M)
-    names = json.loads(listed[1]) if listed else []
-    numbers = [*map(int, columns[1].split(","))] if columns else []
-    if names and len(names) != len(numbers):
-        raise ModelError("it does not say which features its pandas_categorical belongs to")
-    return dict.fromkeys(used, ()) | {
-        m: tuple(own) for m, own in zip(numbers, names, strict=False) if m in used
-    }
+def _sets(
+    tree: Tree, apart: Collection[int], splits: Collection[int], counts: Mapping[int, int]
+) -> dict[int, CategorySplit]:
+    """Thresholds on codes as sets: the splits by node on features with ``counts`` of codes."""
+    made = {}
+    for n in np.flatnonzero((tree.left >= 0) & np.isin(tree.feature, [*counts])).tolist():
+        if n not in splits:
+            missing, m = bool(tree.missing_left[n]), int(tree.feature[n])
+            left = {code for code in range(counts[m]) if code <= tree.threshold[n]}
+            if n in apart:  # zero goes where missing values go
+                left = left | {0} if missing else left - {0}
+            made[n] = CategorySplit(m, frozenset(left), True, missing)
+    return made
 
 
 def _ranges(text: str, features: int) -> Float64Array:

@@ -57,14 +57,16 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
     order = interleaved(output, outputs)
     base = _base(about["base_score"], objective, outputs)
 
-    def spell(chain_of: ChainOf, features: int) -> tuple[Ensemble, Float64Array]:
+    def spell(
+        chain_of: ChainOf, features: int, counts: Mapping[int, int]
+    ) -> tuple[Ensemble, Float64Array]:
         spelt = [
             spelt_out(trees[t][0], {n: chain_of(own) for n, own in trees[t][1].items()}, t)
             for t in order
         ]
         return flat(spelt, [output[t] for t in order], base, features)
 
-    ensemble, limits = spell(by_codes, features)
+    ensemble, limits = spell(by_codes, features, {})
     used = {own.feature for _, splits in trees for own in splits.values()}
     names = tuple(map(str, learner.get("feature_names") or ()))
     names = names if len(names) == features else ()

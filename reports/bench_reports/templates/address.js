@@ -14,7 +14,6 @@ function addressOf(data, { state, set, view }) {
     put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
     for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
     if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
-    if (state.a !== null) words.set("pair", `${data.learners[state.a][0]}\n${data.learners[state.b][0]}`);
     const text = words.toString();
     if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
   }
@@ -32,8 +31,6 @@ function addressOf(data, { state, set, view }) {
     for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
     const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");
     state.sort = sort ? { column: Number(sort[1]), back: sort[2] === "-" } : null;
-    const pair = (words.get("pair") ?? "").split("\n").map(known);
-    [state.a, state.b] = pair.length === 2 && pair.every((l) => l >= 0) ? pair : [null, null];
   }
 
   /** Soon: browsers limit how often an address may change. */

@@ -17,7 +17,7 @@ function start(data) {
   if (!data.sets.some((one) => one.views.length)) return;
   prepare(data);
   const state = { set: 0, metric: "", kind: "mean", share: null, hidden: new Set(), linear: false,
-    whole: false, bands: false, sort: null, a: null, b: null, point: null };
+    whole: false, bands: false, sort: null, point: null };
   const section = () => $(`set${state.set}`);
   const set = () => data.sets[state.set];
   const viewIn = (one) => one.views.find((v) => v.metric === state.metric && v.kind === state.kind)
@@ -181,22 +181,6 @@ function start(data) {
     $("f-budget").setAttribute("aria-valuetext", text);
   }
 
-  // where A beats B
-  function versus() {
-    const place = section().querySelector(".versus");
-    const { pairs } = set();
-    place.hidden = !pairs || view() !== set().views[0];
-    if (place.hidden) return;
-    const names = pairs.learners;
-    const pick = (chosen, other) => (names.includes(chosen) ? chosen : names.find((l) => l !== other) ?? names[0]);
-    const reference = data.learners.findIndex((l) => l[0] === set().reference);
-    const a = pick(state.a ?? set().keeps?.from, null); // at first the learner of the conclusion
-    const b = [state.b, reference].find((l) => names.includes(l) && l !== a) ?? names.find((l) => l !== a);
-    const focused = document.activeElement?.dataset?.side;
-    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b, placeNow(), set().name);
-    if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
-  }
-
   const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view(),
     amount(view(), placeNow()), set().keeps?.from ?? here()[0].l);
 
@@ -209,7 +193,6 @@ function start(data) {
     draw();
     drawLegend();
     rerank();
-    versus();
     purchases();
     if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
     overview.strip();
@@ -228,7 +211,6 @@ function start(data) {
       draw();
       drawLegend();
       rerank();
-      versus();
       purchases();
     }
     Object.assign(state, kept);
@@ -256,7 +238,6 @@ function start(data) {
     draw();
     rerank();
     overview.rerank();
-    versus();
     purchases();
     address.writeSoon();
   });
@@ -307,15 +288,6 @@ function start(data) {
     box.addEventListener("keydown", walk);
     box.tabIndex = 0;
   }
-  document.addEventListener("change", (event) => {
-    const side = event.target.dataset?.side;
-    if (!side) return;
-    const [a, b] = ["a", "b"].map((s) => Number(section().querySelector(`[data-side="${s}"]`).value));
-    [state.a, state.b] = a !== b ? [a, b] : side === "a" ? [a, set().pairs.learners.find((l) => l !== a)] : [set().pairs.learners.find((l) => l !== b), b];
-    versus();
-    address.write();
-  });
-
   const save = savingOf(data, shown, options);
   window.addEventListener("hashchange", () => { address.read(); all(); });
   let width = innerWidth;

@@ -1,39 +1,4 @@
-// Comparison of two learners, and sorting of tables.
-
-/** Where learner a beats learner b: what they reach at the budget, and on how many rows each is better. */
-function versusHtml(data, view, pairs, a, b, place, name) {
-  const names = pairs.learners;
-  const select = (id, value) => `<select data-side="${id}" aria-label="learner ${id.toUpperCase()}">${names.map((l) => `<option value="${l}"${l === value ? " selected" : ""}>${esc(data.learners[l][0])}</option>`).join("")}</select>`;
-  const [i, j] = [names.indexOf(a), names.indexOf(b)];
-  const [low, high] = [Math.min(i, j), Math.max(i, j)];
-  const pair = low * names.length - (low * (low + 1)) / 2 + high - low - 1;
-  const [first, second] = pairs.won[pair][place];
-  const [better, worse] = i < j ? [first, second] : [second, first];
-  const both = [a, b].every((l) => ranking(data, view, place).some((row) => row.l === l && row.at >= 0));
-  const won = ` ${esc(data.learners[a][0])} is better on <b>${better}%</b> of ${pairs.units}, worse on <b>${worse}%</b>, equal on ${Math.max(0, Number((100 - better - worse).toFixed(1)))}%.`;
-  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${atBudget(data, view, place, a, b, name)}${both ? won : ""}</p>`;
-}
-
-/** What two learners reach at a place of the slider, and the command that says how sure the difference is. */
-function atBudget(data, view, place, a, b, set) {
-  const rows = ranking(data, view, place);
-  const [one, other] = [a, b].map((l) => rows.find((row) => row.l === l));
-  const limit = amount(view, place);
-  const names = [a, b].map((l) => data.learners[l][0]);
-  const when = Number.isFinite(limit) ? `Within a budget of ${cost(limit)}` : "Without a limit";
-  const none = [one, other].map((row, k) => (row && row.at >= 0 ? "" : names[k])).filter(Boolean);
-  if (none.length) return esc(`${when} ${none.join(" and ")} cannot predict.`);
-  const range = (row) => (row.tier ? ` (${quality(row.low)} to ${quality(row.high)})` : "");
-  const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
-  const word = gain === 0 ? "they are equal" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
-  const budget = Number.isFinite(limit) ? ` --budget ${Number(limit.toPrecision(6))}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
-  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. To test that:`)} <code>${esc(`bench compare ${[...names, "--run", data.run, "--data", set].map(shellWord).join(" ")}${budget}`)}</code>.`;
-}
-
-/** Quote a word for a shell. */
-function shellWord(word) {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
-}
+// Sorting of tables.
 
 /** Sort a table's rows, best first or back; null: as given. Baselines stay below, what has no value last. */
 function sortRows(table, sort) {

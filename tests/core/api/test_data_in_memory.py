@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from helpers.toys import Prefix, ToyBinary
 from scipy.sparse import csr_array
@@ -29,6 +30,7 @@ from bench_core.api.arguments import _groups, costs_of, request_of
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import array_splits
+from bench_core.errors import InputError
 
 N = 60
 NAMES = ["a", "b", "c"]
@@ -314,43 +316,16 @@ def test_a_data_set_may_be_an_instance(home):
     assert plan(data=ToyBinary()).datasets[0].name == "toy-binary"
 
 
-def test_what_is_repeated_later_is_a_call_of_python(home):
-    from bench_reports.best import run_command
-
+def test_no_command_repeats_a_run_on_objects(home, capsys):
     from bench_core.planning.invocation import command
-    from bench_core.plugins import load_registry
 
-    request = run(X, Y, costs=[1, 2, 3]).info.request
-    assert command(request) == (
-        "bench_core.run(X, y, costs=costs, learners=['toy-prefix'], "
-        "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
-    )
-    weight, parts = np.arange(N) % 3 + 1, np.array(["train", "valid", "test"])[IDS % 3]
-    frame = FRAME.assign(ill=Y, part=parts)
-    given = {"sample_weight": weight, "queries": IDS, "split": "part", "task": "binary"}
-    result = run(frame, "ill", **given, name="visits", metrics=["auc", Within("my-own"), Within()])
-    assert command(result.info.request) == (
-        "bench_core.run(X, 'ill', queries=..., sample_weight=..., split='part', task='binary', "
-        "name='visits', metrics=['auc', ..., within], learners=['toy-prefix'], "
-        "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
-    )
-    other = run(
-        FRAME,
-        Y,
-        split=parts,
-        valid=None,
-        transformer=ColumnTransformer([("t", "passthrough", ["a"])]),
-    )
-    assert command(other.info.request).startswith(
-        "bench_core.run(X, y, transformer=..., split=..., l"
-    )
-    registry = load_registry(["helpers.toys"])
-    params = {"tradeoff": 0.1, "seconds": 0.0}
-    call = run_command(request, "data", "toy-prefix", params, registry, home / "other.db")
-    assert call == (
-        "bench_core.run(X, y, costs=costs, learners={'toy-prefix': {'tradeoff': 0.1}}, "
-        "plugins=['helpers.toys'])"
-    )
+    result = run(X, Y, costs=[1, 2, 3])
+    assert result.info.request["data"] == ["data (from Python)"]
+    assert command(result.info.request) == ""
+    assert command(bench_core.run(data="toy-binary", **TOYS).info.request).startswith("bench run")
+    text = result.report(home / "board.md").read_text()
+    assert "repeated by" not in text
+    assert "bench report" in text
 
 
 def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home):
@@ -424,7 +399,7 @@ def test_a_text_column_has_one_cost_and_a_note():
     frame = FRAME.assign(level=KINDS["objects"])
     splits = array_splits(frame, Y)
     for given in ({"a": 1, "b": 1, "c": 1, "level": 5}, [1, 1, 1, 5]):
-        priced = with_costs(splits, costs_of(given, splits.columns))
+        priced = with_costs(splits, costs_of(given))
         assert priced.prices.sensor.tolist() == [1, 1, 1, 5]
     made = plan(frame, Y, costs=given)
     assert [n for n in made.notes if "column 'level' holds text" in n and "one sensor" in n]
@@ -504,7 +479,8 @@ WRONG = {
         (FRAME.assign(name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
         "X, column 'name' holds 60 "
-        "different texts, as 'n0': too many for categories; column 'z' holds values of type "
+        "different texts, as 'n0': too many for categories; give numbers in their place; "
+        "column 'z' holds values of type "
         "complex: give numbers, text or categories; to leave out: drop=['name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
@@ -635,7 +611,7 @@ def test_what_cannot_be_used_is_one_line_that_speaks_python(kind, home):
     }.items(),
 )
 def test_an_unknown_argument_names_the_one_that_was_meant(name, meant):
-    with pytest.raises(TypeError, match=f"unknown argument '{name}': .*{meant}"):
+    with pytest.raises(UsageError, match=f"unknown argument '{name}': .*{meant}"):
         run(X, Y, **{name: 1})
 
 
@@ -665,3 +641,63 @@ def test_groups_are_texts_or_lists_of_columns():
     for alone in ("a", ["a", "b"], [["a"], "b,c"]):
         with pytest.raises(UsageError, match=r"'a' is one column; .* groups=\[\['a', 'b'\]\]"):
             _groups(alone)
+
+
+PRICED = pd.DataFrame({"test": ["b", "c", "a"], "fee": [5.0, 2.5, 11.0]})
+AS_COSTS = {
+    "mapping": {"b": 5, "c": np.float32(2.5), "a": 11},
+    "content of a file": {"costs": PRICED, "tree": 0.5},
+    "series": PRICED.set_index("test")["fee"],
+    "series in a mapping": {"costs": PRICED.set_index("test")["fee"], "unit": "cost"},
+    "series in order": pd.Series([11, 5, 2.5]),
+    "series of numbers": pd.Series([5, 2.5, 11], index=[1, 2, 0]),
+    "frame": PRICED,
+    "frame with its old index": PRICED.sort_values("fee").reset_index(),
+    "frame with an index of names": PRICED.set_index("test"),
+    "frame of one row": pd.DataFrame([[5, 2.5, 11]], columns=["b", "c", "a"]),
+    "frame of texts": PRICED.assign(fee=["5,00 €", "2,50 €", "11,00 €"]),
+    "records": PRICED.to_dict("records"),
+    "columns": PRICED.to_dict("list"),
+    "arrays of columns": {"test": PRICED["test"].to_numpy(), "fee": PRICED["fee"].to_numpy()},
+    "pairs": [("b", 5), ("c", 2.5), ("a", 11)],
+    "array of pairs": PRICED.to_numpy(),
+    "list": [11, 5, 2.5],
+    "array": np.array([[11], [5], [2.5]]),
+    "numbers from 0": {0: 11, 1: 5, 2: 2.5},
+    "numbers from 1": {1: 11, 2: 5, 3: 2.5},
+    "polars": pl.DataFrame(PRICED.to_dict("list")),
+    "polars series": pl.Series([11.0, 5.0, 2.5]),
+    "arrow": pa.table(PRICED.to_dict("list")),
+}
+
+
+@pytest.mark.parametrize("form", AS_COSTS)
+def test_costs_go_by_name_in_every_form(form):
+    priced = with_costs(array_splits(FRAME, Y), costs_of(AS_COSTS[form]))
+    assert priced.prices.feature_price().tolist() == [11, 5, 2.5]
+
+
+@pytest.mark.parametrize("form", ["series in order", "list", "numbers from 0", "numbers from 1"])
+def test_costs_of_arrays_go_by_number(form):
+    priced = with_costs(array_splits(FRAME.to_numpy(), Y), costs_of(AS_COSTS[form]))
+    assert priced.prices.feature_price().tolist() == [11, 5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("costs", "line"),
+    [
+        ({"a": 1, "b": None, "c": 3}, "costs: feature 'b' has no price; write one"),
+        ({"a": 1, "b": {"fee": 2}, "c": 3}, "feature 'b' costs {'fee': 2}, not a number"),
+        ({"test": ["a", "b"], "fee": [1]}, "costs: test and fee differ in length; complete them"),
+        (PRICED.iloc[:0], "costs: no costs in this file"),
+        (
+            PRICED.assign(days=7),
+            "prices may be in 'Betrag' or 'days'; give that column the title price",
+        ),
+    ],
+)
+def test_costs_that_are_not_clear_are_refused(costs, line):
+    frame = costs.rename(columns={"fee": "Betrag"}) if isinstance(costs, pd.DataFrame) else costs
+    with pytest.raises(InputError) as refused:
+        with_costs(array_splits(FRAME, Y), costs_of(frame))
+    assert line in str(refused.value)

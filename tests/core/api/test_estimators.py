@@ -530,11 +530,6 @@ def test_the_metric_may_be_an_object():
     assert 0.3 < fitted.quality_ <= 1
 
 
-def test_an_unknown_argument_names_the_one_that_was_meant():
-    with pytest.raises(TypeError, match="unknown argument 'bugdet': did you mean budget"):
-        BudgetedClassifier("l1", bugdet=3)
-
-
 def test_a_price_of_no_column_is_warned_of():
     frame = pd.DataFrame(X[:60], columns=["a", "b", "c"])
     costs = {"a": 1.0, "b": 5.0, "c": 20.0, "mrii": 3.0}

@@ -252,6 +252,17 @@ def test_the_positive_class_is_that_of_training(bench, positive):
     assert figures[0] == figures[1]
 
 
+def test_a_model_that_reads_nothing_is_checked_on_rows(bench):
+    rows = [f"{n % 5},{n % 3},{'yn'[n % 4 == 0]}" for n in range(200)]
+    Path("data.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
+    bench("run", "-d", "data.csv", "--label", "label", "-l", "constant", "--executor", "inline")
+    assert bench("model", "export", "--learner", "constant", "-o", "model").status == 0
+    checked = bench("model", "check", "model", "-d", "data.csv")
+    assert checked.status == 0, checked.err
+    assert "model: 200 rows of data.csv" in checked.out
+    assert "0.7500" in checked.out  # 150 of 200 labels are y
+
+
 def test_c(bench, done):
     names = {"bench_model.c", "bench_model.h", "model.json"}
     for _ in range(2):  # an older one is replaced

@@ -131,6 +131,17 @@ def test_runs_are_listed_the_last_first(done, bench):
     assert rows[1][1] in bench("report", rows[1][1][:-2]).out
 
 
+@pytest.mark.parametrize(
+    "words", [("best", "--budget", "inf"), ("features", "--budget", "inf"), ("export",), ("log",)]
+)
+def test_answers_name_their_run(words, done, bench):
+    (row,) = bench("list", "runs").out.splitlines()[1:]
+    number, run = row.split()[:2]
+    ended = bench(*words)
+    assert ended.status == 0
+    assert f"run {number}, {run}, of " in ended.err
+
+
 def test_best_names_the_winner_within_the_budget_and_how_to_train_it(done, bench):
     ended = bench("best", "-p", "mine", "--budget", "10")
     assert ended.status == 0

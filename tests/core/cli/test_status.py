@@ -1,16 +1,26 @@
 """Exit status and messages, through the real entry point where processes matter."""
 
+import errno
+import io
 import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import click
+import numpy as np
+import pandas as pd
 import pytest
 from helpers.commands import BENCH, QUICK
 
-from bench_core import UsageError
+import bench_core
+from bench_core import InputError, UsageError
 from bench_core.cli import app, options
-from bench_core.execution.failures import fault_of
+from bench_core.errors import charging
+from bench_core.execution.failures import failure, fault_of
+from bench_core.results.records import Status
+from bench_core.results.store import Store
 
 MISTAKES = [
     (["runn"], "did you mean run or rerun?"),
@@ -124,6 +134,25 @@ def test_a_closed_stdout_is_status_141():
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_nowhere_to_write_to(closed, material):
+    for words in (f"run {' '.join(QUICK)} -l toy", "report -o board.html"):
+        done = subprocess.run(f"{BENCH} {words} {closed}", shell=True, capture_output=True)
+        assert (done.returncode, b"error" in done.stderr) == (0, False)
+    assert len(Store("results/bench.db").frame()) > 1
+    assert "</html>" in (material / "board.html").read_text()
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_python_runs_without_streams(stream, material, monkeypatch):
+    if stream is not None:
+        stream.close()
+    for name in ("stdin", "stdout", "stderr"):  # as under pythonw
+        monkeypatch.setattr(sys, name, stream)
+    run = bench_core.run(data="data.csv", label="label", learners=["gbrt"], executor="inline")
+    assert run.exit_status == 0
+
+
 def test_output_that_the_terminal_cannot_show_is_replaced(bench, shell, material):
     assert bench("run", *QUICK, "-l", "toy").status == 0
     ended = shell("report", PYTHONIOENCODING="ascii")
@@ -150,6 +179,77 @@ def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
         assert ended.err.startswith(expected)
         assert ended.err.count("\n") == 1
         assert "internal" not in ended.err
+
+
+def arrow_lacks_memory(monkeypatch, error):
+    pa = pytest.importorskip("pyarrow", reason="no pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+
+    def fail(path):
+        raise pa.lib.ArrowMemoryError("malloc of size 33357376 failed") if error is None else error
+
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+    return "rows.parquet"
+
+
+def pandas_lacks_memory(monkeypatch, error):
+    def fail(*given, **options):
+        raise error or pd.errors.ParserError("Error tokenizing data. C error: out of memory")
+
+    monkeypatch.setattr(pd, "read_csv", fail)
+    return "rows.csv"
+
+
+def svmlight_lacks_memory(monkeypatch, error):
+    return pandas_lacks_memory(monkeypatch, error).replace(".csv", ".svm")
+
+
+def the_system_lacks_memory(monkeypatch, error):
+    def fail(path):
+        raise error or OSError(errno.ENOMEM, "Cannot allocate memory", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    return "rows.csv"
+
+
+@pytest.mark.parametrize("error", [None, MemoryError("Unable to allocate 9 GiB")], ids=repr)
+@pytest.mark.parametrize(
+    "reader",
+    [arrow_lacks_memory, pandas_lacks_memory, svmlight_lacks_memory, the_system_lacks_memory],
+)
+def test_no_reader_calls_a_file_damaged_if_memory_runs_out(
+    reader, error, bench, monkeypatch, tmp_path, home
+):
+    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40) % 2})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    Path("rows.svm").write_text("0 1:2.5\n1 1:1.5\n" * 20)
+    name = reader(monkeypatch, error)
+    ended = bench("run", "--data", name, "-l", "gbrt")
+    assert ended.status == 2
+    line = ended.err.strip().splitlines()[-1]
+    assert line.startswith("error: out of memory (")
+    assert line.endswith("): use fewer rows or columns, or a larger machine")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        ValueError("std::bad_alloc"),
+        RuntimeError("CatBoost: bad allocation"),
+        RuntimeError("DataLoader: MemoryError: no"),
+    ],
+    ids=str,
+)
+def test_a_library_that_lacks_memory_makes_no_failed_trial(error):
+    """The trial is called out of memory, as for MemoryError."""
+    status, line, _ = failure(error)
+    assert (status, line[:13]) == (Status.OUT_OF_MEMORY, "out of memory")
+    with pytest.raises(MemoryError), charging("plugin mine"):
+        raise error
+    with pytest.raises(InputError, match="plugin mine fails"), charging("plugin mine"):
+        raise ValueError("13 memories")
 
 
 def test_a_notebook_shows_one_line_without_a_traceback():

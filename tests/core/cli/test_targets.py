@@ -136,7 +136,7 @@ def test_where_no_learner_saves_every_verb_takes_the_reference_and_says_so(done,
     assert why in bench("features").err
     assert best.reason == why
     _, accuracy, point = sure(0.99)["gbrt"]
-    assert (best.valid_quality, best.point) == (pytest.approx(accuracy), point)
+    assert (best.valid_quality, best.setting.point) == (pytest.approx(accuracy), point)
 
 
 def test_best_explains_its_marks(done, bench, lost):
@@ -208,7 +208,7 @@ def test_one_answer_has_one_cost_everywhere(words, done, bench):
         ended = bench("model", "export", *gbrt, *words, "--format", written, "-o", written)
         assert ended.status == 0, ended.err
     about = load("folder").about
-    assert about["point"] == dict(best.point)
+    assert about["point"] == dict(best.setting.point)
     assert about["test"]["total_cost"] == pytest.approx(best.cost, rel=1e-12)
     assert (about["test"]["quality"], about["valid"]["quality"]) == (
         pytest.approx(best.quality),
@@ -243,7 +243,7 @@ def test_an_infinite_budget_is_the_best_at_any_cost(points, bench):
     best = points[points["accuracy"] == points["accuracy"].max()].nsmallest(1, "total_cost")
     found = bench_core.load_run().best(math.inf)
     assert found.valid_quality == pytest.approx(best["accuracy"].iloc[0])
-    assert dict(found.point) == json.loads(best["point"].iloc[0])
+    assert dict(found.setting.point) == json.loads(best["point"].iloc[0])
     ended = bench("best", "--budget", "inf")
     assert "data.csv: best accuracy at any cost" in ended.out
     assert row_of(ended.out, found.learner)[3] == f"{found.cost:.2f}"

@@ -173,7 +173,9 @@ def test_prices_of_features_that_the_data_do_not_have_are_noted(tmp_path, text):
 def test_columns_of_a_price_table_that_are_not_used_are_noted(tmp_path):
     path = write(tmp_path, "feature,price,service\na,1,x\nb,1,x\nc,0,\n")
     (note,) = with_costs(splits(), path).notes
-    assert note.startswith("columns of the price file that are not used: service; features of one")
+    assert note.startswith(
+        "columns of the price file that are not used: service; a column 'group' "
+    )
     assert with_costs(splits(), write(tmp_path, "feature,price\na,1\nb,1\nc,0\n")).notes == ()
 
 
@@ -210,7 +212,7 @@ def test_prices_survive_json_exactly(cost, split, tree):
 
 def test_a_model_without_costs_builds_on_the_prices_that_hold():
     own = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), unit="ms")
-    file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "f1"]}')
+    file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "a"]}')
     costs = cost_model(file, NAMES, own, MODELS)
     assert isinstance(costs, PerQueryPrices)
     assert costs.state() | own.state() == costs.state()
@@ -316,7 +318,7 @@ def test_one_cost_per_feature_is_wanted(text, line):
         ({"shared": ["ac"]}, "c.json, line 3: shared holds 'ac'; give a list of features"),
         ({"shared": [[]]}, "c.json, line 3: shared holds []; give a list of features"),
         ({"shared": [["a", "b"]]}, "c.json, line 2: features 'a' and 'b' share one"),
-        ({"shared": [[1, 9]]}, "c.json: unknown feature '9': correct or"),
+        ({"shared": [["a", 9]]}, "c.json: unknown feature '9': correct or"),
         ({"discounted": "ab"}, "c.json, line 3: discounted must be a list of groups"),
         ({"discounted": [["a", "b"]]}, "c.json, line 3: a discounted group has exactly the keys"),
         ({"discounted": [{"members": ["a"]}]}, "c.json, line 3: a discounted group has exactly"),
@@ -342,7 +344,7 @@ def test_a_key_of_the_full_form_holds_what_it_should(keys, line):
         ("c.csv", "a,1\nb,2\nc,0\na,1", "c.csv, line 4: feature 'a' has a second cost"),
         ("c.csv", "# x\n", "c.csv: no costs in this file; write one line name,cost"),
         ("c.txt", "1\n2\n3\n4", "c.txt, line 4: a cost number 4 for 3 columns"),
-        ("c.txt", "a:1\nb\nc:3", "c.txt, line 2: 'b' is not name,cost like the others; correct"),
+        ("c.txt", "a:1\nb\nc:3", "c.txt, line 2: 1 cells where the other lines have 2; columns"),
         ("c.txt", "a:1\nb:inf\nc:0", "c.txt, line 2: feature 'b' costs 'inf', not a number"),
     ],
 )

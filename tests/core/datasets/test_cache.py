@@ -1,12 +1,15 @@
 """The prepared-data cache: whole or absent, whatever is killed, changed or damaged."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.cache_cases import Toy, entry, made
 
@@ -17,7 +20,9 @@ from bench_core.datasets.cache import (
     kept_arrays,
     kept_text,
     open_prepared,
+    prepare,
 )
+from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
@@ -118,6 +123,75 @@ def test_whatever_changes_the_arrays_changes_the_entry(other, folder):
     second, _ = entry(folder, **other)
     assert first != second
     assert times(folder) == 2
+
+
+def shuffled_csv(path, rng):
+    frame = pd.read_csv(path)
+    frame.assign(y=rng.permutation(frame["y"])).to_csv(path, index=False)
+
+
+def shuffled_parquet(path, rng):
+    frame = pd.read_parquet(path)
+    frame["y"] = rng.permutation(frame["y"])
+    frame.to_parquet(path, compression=None)
+
+
+def shuffled_svmlight(path, rng):
+    lines = path.read_text().splitlines()
+    labels = rng.permutation([line[0] for line in lines])
+    path.write_text("".join(f"{y}{line[1:]}\n" for y, line in zip(labels, lines, strict=True)))
+
+
+def other_groups(path, rng):
+    side = path.with_name(f"{path.name}.query")
+    side.write_text("".join(reversed(side.read_text().splitlines(keepends=True))))
+
+
+def other_labels_in_test(path, rng):
+    shuffled_csv(path.with_name("test.csv"), rng)
+
+
+@pytest.mark.parametrize("inode", [False, True], ids=["in place", "replaced"])
+@pytest.mark.parametrize(
+    ("name", "change", "options"),
+    [
+        ("rows.csv", shuffled_csv, {}),
+        ("rows.parquet", shuffled_parquet, {}),
+        ("rows.svm", shuffled_svmlight, {}),
+        ("ranks.svm", other_groups, {}),
+        ("rows.csv", other_labels_in_test, {"test": "test.csv"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_data_of_the_same_size_and_time_are_noticed(
+    name, change, options, inode, tmp_path, monkeypatch, cache
+):
+    """As after ``cp -p``, ``rsync -t``, or an archive with fixed times."""
+    rng = np.random.default_rng(1)
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"a": np.arange(200.0), "y": np.arange(200) % 2})
+    for file in ("rows.csv", "test.csv"):
+        frame.to_csv(file, index=False)
+    frame.to_parquet("rows.parquet", compression=None)
+    lines = [f"{y} 1:{a:g}\n" for a, y in frame.itertuples(index=False)]
+    for file in ("rows.svm", "ranks.svm"):
+        Path(file).write_text("".join(lines))
+    Path("ranks.svm.query").write_text("12\n" * 10 + "8\n" * 10)
+    before = {
+        path: (path.read_bytes(), path.stat()) for path in tmp_path.iterdir() if path.is_file()
+    }
+    first = prepare(FileData(name, **options))
+    assert prepare(FileData(name, **options)).path == first.path
+    change(tmp_path / name, rng)
+    for path, (content, facts) in before.items():
+        if path.read_bytes() != content:
+            assert path.stat().st_size == facts.st_size
+            if inode:
+                shutil.copy(path, path.with_suffix(".new"))
+                path.with_suffix(".new").replace(path)
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    second = prepare(FileData(name, **options))
+    assert second.splits.fingerprint != first.splits.fingerprint
 
 
 def test_a_changed_file_is_prepared_anew(folder):

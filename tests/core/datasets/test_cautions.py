@@ -77,6 +77,19 @@ def test_copies_of_training_rows_are_counted_with_their_labels():
     assert copied_rows(data)[0].startswith("at least 5% of validation rows")
 
 
+def test_validation_rows_that_are_the_test_rows_are_noted(tmp_path):
+    train, valid, test = part(1000), part(400, seed=1), part(400, seed=2)
+    assert copied_rows(splits(train, valid, test, Task.BINARY)) == []
+    [line] = copied_rows(splits(train, valid, valid, Task.BINARY))
+    assert line == (
+        "at least 90% of test rows are copies of validation rows, label included: points are "
+        "chosen on rows that they are judged by"
+    )
+    test.X[:120], test.y[:120] = valid.X[200:320], valid.y[200:320]
+    [line] = copied_rows(splits(train, valid, test, Task.BINARY))
+    assert line.startswith("at least 20% of test rows are copies of validation rows")
+
+
 def test_one_cell_makes_another_row():
     grid = np.array(np.meshgrid(*[np.arange(12)] * 3)).reshape(3, -1).T.astype(np.float32)
     rows, other = Examples(grid, np.zeros(len(grid))), part(9)

@@ -137,7 +137,7 @@ def test_numbers_with_signs_are_refused_by_their_first_cell(cell, tmp_path):
     path = write(tmp_path / "v.csv", "c", ["", *[f'"{cell}"', '"10%"'] * 59])
     with pytest.raises(InputError) as refused:
         prepared(path)
-    remedy = "decimal=',' reads" if cell == "3,5" else "write decimal points"
+    remedy = "decimal=',' reads" if cell == "3,5" else "write plain numbers such as -1.5"
     assert f"v.csv, line 3, column 'c' holds text ({cell!r}): {remedy}" in str(refused.value)
 
 

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bench_core.datasets.pricing import with_costs
@@ -138,11 +139,11 @@ def test_rows_numbered_through_all_files_are_met_too(tmp_path):
     numbers = np.random.default_rng(0).permutation(120)
     for name, own in (("train.csv", numbers[:80]), ("test.csv", numbers[80:])):
         lines = "".join(f"{i},{i % 5},{i % 2}\n" for i in own)
-        (tmp_path / name).write_text(f"id,x,y\n{lines}")
+        (tmp_path / name).write_text(f"n,x,y\n{lines}")
     splits = prepared(tmp_path / "train.csv", test=str(tmp_path / "test.csv"))
     assert splits.feature_names == ("x",)
     # alone the training rows have gaps
-    assert prepared(tmp_path / "train.csv").feature_names == ("id", "x")
+    assert prepared(tmp_path / "train.csv").feature_names == ("n", "x")
 
 
 def test_a_data_set_of_one_column_keeps_it(tmp_path):
@@ -241,3 +242,43 @@ def test_a_price_of_trees_keeps_the_groups_of_the_data(tmp_path):
     grouped = ("age,sex:3",)
     prices = with_costs(prepared(path, groups=grouped), costs, groups=grouped).prices
     assert (prices.everything, prices.tree) == (4, 0.5)
+
+
+ODD = (
+    "smoker?",
+    "smokers",
+    "age*bmi",
+    "age_x_bmi",
+    "x[1]",
+    "distance, km",
+    "time",
+    "a:b",
+    "late:5",
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "everything"),
+    [
+        ("smoker?,age_x_bmi:7", {"smoker?", "age_x_bmi"}, 14),
+        ("age*bmi,smoker?:7", {"age*bmi", "smoker?"}, 14),
+        ("age*,time:7", {"age*bmi", "age_x_bmi", "time"}, 13),
+        ("distance, km,time:5", {"distance, km", "time"}, 12),
+        ("time, distance, km", {"distance, km", "time"}, 8),
+        ("x[1],time:3", {"x[1]", "time"}, 10),
+        ("a:b,time", {"a:b", "time"}, 8),
+        ("time,a:b:4", {"a:b", "time"}, 11),
+        ("time,late:5", {"late:5", "time"}, 8),
+    ],
+)
+def test_a_column_that_exists_is_meant_as_it_is_written(tmp_path, group, members, everything):
+    path = tmp_path / "odd.csv"
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(90, len(ODD))), columns=ODD)
+    frame.assign(ill=[0, 1] * 45).to_csv(path, index=False)
+    splits = FileData(str(path), label="ill", groups=(group,)).prepare(None, "", 0, 0)
+    shared = splits.prices.sensors_of(ODD.index(min(members)))
+    found = {n for j, n in enumerate(ODD) if np.array_equal(splits.prices.sensors_of(j), shared)}
+    assert found == members
+    assert splits.prices.everything == everything
+    kept = FileData(str(path), label="ill", drop=("distance, km,time",)).prepare(None, "", 0, 0)
+    assert kept.names == tuple(name for name in ODD if name not in ("distance, km", "time"))

@@ -84,7 +84,7 @@ def test_a_column_can_say_which_split(tmp_path):
         ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: split: unknown column 'part'"),
         ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: label: unknown column 'z'"),
         ("a,y\n1,0\n2,1\n", {}, "too small"),
-        ("y\n1\n2\n", {"label": "y"}, "no feature columns"),
+        ("y\n1\n2\n", {"label": "y"}, "line 1: one column only, 'y'; separate"),
     ],
 )  # fmt: skip
 def test_columns_that_cannot_be_used_are_refused(text, options, message, tmp_path):
@@ -294,12 +294,13 @@ def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_pat
         prepared(str(path))
     remedy = str(refused.value).partition("to leave out: ")[2]
     assert remedy == "drop=['note 1', 'a, b']"
-    assert as_flag("drop", "", ["note 1", "a, b"]) == "--drop 'note 1' --drop 'a, b'"
+    assert as_flag("drop", "", ["note 1", "a, b"]) == "--drop 'note 1,a, b'"
     assert prepared(str(path), drop=("note 1", "a, b")).feature_names == ("distance, km", "speed")
-    drop = ("note 1,speed", "a, b")
-    assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    for drop in (("note 1,speed", "a, b"), ("note 1,a, b,speed",), ("a, b , note 1,speed",)):
+        assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    assert prepared(str(path), drop=("distance, km,note 1,a, b",)).feature_names == ("speed",)
     with pytest.raises(InputError, match="unknown column 'distance'"):
-        prepared(str(path), drop=("distance, km,speed",))
+        prepared(str(path), drop=("distance,km,note 1",))
 
 
 @pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])

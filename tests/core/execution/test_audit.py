@@ -13,6 +13,7 @@ from bench_core.costs.shipped import PerQueryPrices
 from bench_core.errors import UsageError
 from bench_core.execution.audit import REMEDY, replay
 from bench_core.execution.predict import predict_split
+from bench_core.execution.score_comparison import close, spreads
 from bench_core.serving import Columns, Program, Step
 
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
@@ -375,6 +376,76 @@ def test_a_peek_at_a_single_row_and_point_is_found_by_the_full_audit():
         "row 8005 at {'step': 2}: where cells that it did not pay for are replaced by NaN, "
         "its scores change"
     )
+
+
+# -- large scores ----------------------------------------------------------------------------------
+
+LEAST = float(np.finfo(np.float32).min)
+
+
+def masked(by, most=2):
+    """Scores of three classes, for the largest two by cells that it did not pay for; another class
+    is masked for all rows, for most, or for some."""
+
+    def say(reads, X, point):
+        scores = np.stack([X[:, 0], X[:, 5] if reads else X[:, 0] / 2, X[:, 1]], axis=1)
+        scores[X[:, 2] < most, 2] = by
+        return scores
+
+    return say
+
+
+def by_row(reads, X, point):
+    """Each row has an offset of its own in all classes."""
+    unpaid = X[:, 5] if reads else X[:, 0] / 2
+    return 1e10 * X[:, [0]] + np.stack([X[:, 0], unpaid, X[:, 1]], axis=1)
+
+
+def with_offset(by):
+    return lambda reads, X, point: by + (X[:, 0] + X[:, 5] if reads else X[:, 0])
+
+
+def by_query(reads, X, point):
+    """All documents of a query have an offset, which changes no order."""
+    scores = X[:, 0] + X[:, 5] if reads else X[:, 0]
+    return scores + np.repeat(1e10 * X[:, 0].reshape(-1, 5).max(axis=1), 5)
+
+
+@both_modes
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize(
+    ("say", "classes", "ranked"),
+    [
+        (masked(LEAST), 3, False),
+        (masked(-1e10), 3, False),
+        (masked(-1e10, 0.0), 3, False),
+        (masked(LEAST, -1.0), 3, False),
+        (by_row, 3, False),
+        (with_offset(1e10), 0, False),
+        (with_offset(-1e13), 0, False),
+        (with_offset(1e10), 0, True),
+        (by_query, 0, True),
+    ],
+    ids=["least", "mask", "half", "some", "row", "offset", "larger", "ranking", "query"],
+)
+def test_no_large_number_hides_a_change_of_the_others(say, classes, ranked, reads, mode):
+    model = models.Scripted(
+        lambda X, features, point: (say(reads, X, point), models.bought(len(X), 0, 1, 2))
+    )
+    found = replay(model, data(ranked=ranked), PRICES, classes, mode, seed="s")
+    if reads:
+        assert (found.word, found.reason[-17:]) == ("failed", "its scores change")
+    else:
+        assert found.word == ("verified" if mode == "full" else "sampled")
+
+
+def test_a_row_with_a_large_score_hides_no_other():
+    scores = np.random.default_rng(3).normal(size=4000)
+    scores[7] = 1e15
+    scale = spreads(scores[:, None], None)
+    moved = scores + 1e-6
+    assert close(scores[:, None], moved[:, None], scale).tolist() == [k == 7 for k in range(4000)]
+    assert scale[0].size[0] == pytest.approx(4, abs=2)  # as of the others
 
 
 # -- rounding --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What ``fit`` gets of the harness, and what it does not; who reaches which stage."""
+"""What ``fit`` gets of the harness, and what it does not."""
 
 import time
 from dataclasses import dataclass, replace
@@ -9,10 +9,10 @@ import pytest
 from helpers import toys
 
 import bench_core
-from bench_core import Acquired, Bill, Examples, Prediction, param, plugins, price_list
+from bench_core import Examples, Queries, param, plugins, price_list
+from bench_core._io.large_arrays import inputs_digest
 from bench_core.api import plan
 from bench_core.execution import fitting
-from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import (
     find_metric,
     fit_context,
@@ -20,11 +20,9 @@ from bench_core.execution.fitting import (
     open_splits,
     run_fit,
 )
-from bench_core.execution.predict import predict_split
-from bench_core.execution.trial import stages_of
 from bench_core.metrics import parse_metric
 from bench_core.parameters import encode
-from bench_core.protocols import FitContext, StageTree
+from bench_core.protocols import FitContext
 from bench_core.splits import Splits
 
 
@@ -165,12 +163,65 @@ def test_a_part_of_trained_arrays_counts_as_a_part_of_their_time(fit_seconds):
     assert fit_seconds(method="trained", parts=4) == (0, 4)
 
 
-@pytest.mark.parametrize(
-    "change", [("seed", 1), ("metric", "auc"), ("needs", {"f0": "a fit's key"})], ids=str
-)
+@pytest.mark.parametrize("change", [("seed", 1), ("metric", "auc")], ids=str)
 def test_fits_with_other_inputs_train_their_own_arrays(fit_seconds, change):
     assert fit_seconds(method="trained") == (1, 1)
     assert fit_seconds([change], method="trained") == (1, 1)
+
+
+def inputs(**changes):
+    X = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    values = {
+        "name": "codes",
+        "array": X,
+        "examples": Examples(X, np.array([0.0, 1, 1, 0])),
+        "learner": toys.Prefix(tradeoff=0.5),
+        "prices": price_list([1.0, 2.0]),
+        "several": (1, 2.5, None, {"a": [True]}),
+    }
+    return {**values, **changes}
+
+
+def test_shared_arrays_are_known_by_the_content_of_their_inputs():
+    X = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    y = np.array([0.0, 1, 1, 0])
+    changes = {
+        "another name": {"name": "words"},
+        "another cell": {"array": X + (X == 5)},
+        "another type": {"array": X.astype(np.float64)},
+        "another shape": {"array": X.reshape(3, 4)},
+        "other labels": {"examples": Examples(X, 1 - y)},
+        "other copies": {"examples": Examples(X, y, multiplicity=np.array([1, 2, 1, 1]))},
+        "other queries": {"examples": Examples(X, y, Queries.from_sizes(np.array([2, 2])))},
+        "another setting": {"learner": toys.Prefix(tradeoff=0.6)},
+        "other prices": {"prices": price_list([1.0, 3.0])},
+        "another number": {"several": (1, 2.5, 0, {"a": [True]})},
+    }
+    first = inputs_digest(inputs())
+    assert inputs_digest(inputs()) == first
+    found = {inputs_digest(inputs(**change)) for change in changes.values()}
+    assert len(found | {first}) == 1 + len(changes)
+    with pytest.raises(TypeError, match="give arrays or JSON"):
+        inputs_digest(inputs(name=object()))
+
+
+@pytest.mark.parametrize("method", ["shared", "trained"])
+def test_a_learner_fitted_inside_another_on_other_rows_gets_arrays_of_its_own(home, method):
+    spec = spec_of(home)
+    splits = open_splits(spec)
+    context = fit_context(spec, splits, lambda done, total: None)
+
+    def sum_of(train):
+        return getattr(context, method)(("sum", train), lambda: {"x": train.X.sum(axis=0)})["x"]
+
+    half = Examples(splits.train.X[::2], splits.train.y[::2])
+    assert sum_of(splits.train).tolist() == splits.train.X.sum(axis=0).tolist()
+    assert sum_of(half).tolist() == half.X.sum(axis=0).tolist()
+    # the same rows under another name of the object
+    calls = []
+    again = replace(splits.train)
+    getattr(context, method)(("sum", again), lambda: calls.append(1) or {"x": np.zeros(1)})
+    assert calls == []
 
 
 def test_trained_arrays_are_deleted_at_the_end_of_a_run(home):
@@ -195,47 +246,3 @@ def test_reports_of_progress_are_rare_however_many_there_are(home):
         context.progress(1, 1)
     assert heard[0] == (1, 1)
     assert len(heard) < 20
-
-
-PRICES = price_list([1.0, 2.0])
-TREE = StageTree((-1, 0, 0, 2), (1, 2, 2, 2), (1.0, 3.0, 3.0, 3.0))
-
-
-@dataclass
-class Walker:
-    """Rows end at the stage that their first cell names, under the second setting at the last."""
-
-    stage_tree: StageTree | None = TREE
-    silent: bool = False
-
-    def predict_path(self, features):
-        n, last = len(features), features.X[:, 0].astype(np.int64)
-        for point, stage in enumerate((last, np.full(n, 3))):
-            bills = {"path": Bill(Acquired.nothing(2))}
-            yield Prediction({"k": point}, np.zeros(n), bills, None if self.silent else stage)
-
-
-def rows():
-    X = np.array([[0, 0], [1, 0], [2, 0], [3, 0]], dtype=np.float32)
-    return Examples(X, np.zeros(4), multiplicity=np.array([1, 1, 2, 4]))
-
-
-def test_a_stage_is_reached_by_the_rows_that_end_there_or_beyond_each_with_its_copies():
-    path = predict_split(Walker(), rows(), PRICES, 2)
-    assert path.ended.tolist() == [[1 / 8, 1 / 8, 2 / 8, 4 / 8], [0, 0, 0, 1]]
-    found = stages_of(Walker(), path, (0, 1))
-    assert found["parent"] == (-1, 0, 0, 2)
-    assert found["reached"] == {0: [1, 0.125, 0.75, 0.5], 1: [1, 0, 1, 1]}
-
-
-def test_without_a_tree_nothing_is_said_ofstages_of():
-    model = Walker(stage_tree=None)
-    path = predict_split(model, rows(), PRICES, 2)
-    assert path.ended.shape == (2, 0)
-    assert stages_of(model, path, (0,)) == {}
-
-
-@pytest.mark.parametrize("model", [Walker(silent=True), Walker(StageTree((-1,), (1,), (1.0,)))])
-def test_a_stage_that_is_none_of_the_tree_is_a_broken_contract(model):
-    with pytest.raises(ContractError, match=r"stage must be \(n,\), one of"):
-        predict_split(model, rows(), PRICES, 2)

@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import sys
@@ -14,11 +13,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import bench_core
 from bench_core.api import plan
 from bench_core.errors import InputError
-from bench_core.execution.executors import LocalExecutor, Worker
+from bench_core.execution.executors import LocalExecutor
 from bench_core.execution.failures import failure
 from bench_core.execution.runner import run_jobs
-from bench_core.results.records import MORE_THREADS, FitSpec, Job, Outcome, Status
-from bench_core.results.store import Store
+from bench_core.results.records import FitSpec, Job, Outcome, Status
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits on memory, and signals")
 
@@ -307,21 +305,6 @@ def test_a_message_for_users_stands_alone_and_a_fault_names_its_place():
         "model.txt: no model; give another"
     )
     assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
-
-
-def test_more_busy_threads_than_granted_are_a_mark(home, monkeypatch):
-    def busy(worker, seconds):
-        return 3.0 if "extra=3" in worker.job.spec.title and worker.job.kind == "fit" else 1.0
-
-    monkeypatch.setattr(Worker, "busy_threads", busy)
-    grid = ("toy-threaded.extra=[1, 3]", "toy-threaded.tradeoff=0.5")
-    frame = run(learners="toy-threaded", settings=grid, threads=1, workers=1).frame()
-    marks = {
-        json.loads(p)["extra"]: m for p, m in zip(frame["params"], frame["marks"], strict=True)
-    }
-    assert (MORE_THREADS in marks[1], marks[3]) == (False, MORE_THREADS)
-    said = [a.warning for a in Store().attempts() if a.kind == "fit" and a.warning]
-    assert said == ["used 3.0 threads, more than the allowed 1"]
 
 
 @linux

@@ -23,9 +23,7 @@ from bench_core.planning import job_files
 from bench_core.planning.job_files import read_job, write_jobs
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import merge
-from bench_core.results.records import MORE_THREADS, Job, Outcome, Status
 from bench_core.results.store import Store
-from bench_core.results.writer import open_writer
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
 CORES = ["threads", "workers"]  # of a job one each, of a run those of the machine
@@ -117,21 +115,6 @@ def test_a_finished_fit_travels_with_the_job(home):
     ]  # fmt: skip
     merge(home / "results" / "bench.db", shards(home / "jobs"))
     assert Store().info().counts == {"ok": 6}
-
-
-def test_the_mark_of_a_shared_fit_travels_with_it(home):
-    alone = replace(TOYS, learners=("toy-prefix",), settings=("toy-prefix.tradeoff=[0.0]",))
-    (spec,) = api.plan(request=alone).fits
-    bench_core.run(request=alone, progress=False)
-    store = home / "results" / "bench.db"
-    warning = "used 3.0 threads, more than the allowed 1"
-    with open_writer(store) as writer:
-        writer.fit(Outcome(Job("fit", spec), Status.OK, warning=warning))
-        writer.db.execute("DELETE FROM trial")
-    cut(alone, home / "jobs", 1)
-    do(home / "jobs", 1)
-    merge(store, shards(home / "jobs"))
-    assert all(MORE_THREADS in marks.split(", ") for marks in Store(store).frame()["marks"])
 
 
 def test_data_that_are_not_there_are_prepared_and_compared(home, monkeypatch):

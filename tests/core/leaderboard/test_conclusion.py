@@ -80,6 +80,16 @@ def test_of_an_accuracy_the_wrong_rows_are_counted():
     )
 
 
+def test_next_to_a_model_of_today_the_difference_on_test_is_named():
+    today = replace(GBRT, marks=("trained elsewhere",))
+    worse = replace(CEGB, cheap=pick(0.885, 12.3))
+    gap = replace(CEGB.saved, gap=Interval(-0.0312, 0.00124))
+    line = "On test, cegb's accuracy minus gbrt's: -0.0150"
+    assert said(replace(worse, saved=gap), today)[2] == f"{line} (95%: -0.0312 to 0.0012)."
+    assert said(worse, today)[2] == f"{line}."
+    assert said(replace(worse, saved=gap), GBRT)[2:] == ()
+
+
 def test_what_costs_more_than_the_reference_is_not_said_to_save_as_much():
     more = row("miser", cost=27.0, saving=0.98, ends=(0.6, 1.9), tier=1)
     assert said(CEGB, more, GBRT) == (FIRST, SECOND)
@@ -146,6 +156,11 @@ def test_no_other_learner_keeps_the_quality():
     assert said(GBRT, row("miser"))[0] == f"{none}."
 
 
+LIKELIEST = (
+    "Likeliest: cegb, 0.90 instead of 26.40, right with 71%; it has accuracy 0.8800 on test."
+)
+
+
 def test_where_rows_are_too_few_the_likeliest_is_named_with_its_probability():
     likely = row("cegb", likely=Likely(pick(0.88, 0.9), 0.71, 14.8))
     doubtful = row("miser", likely=Likely(pick(0.8, 0.1), 0.2, math.inf))
@@ -153,7 +168,7 @@ def test_where_rows_are_too_few_the_likeliest_is_named_with_its_probability():
     assert said(GBRT, likely, doubtful, dear, checked=60)[:2] == (
         "No other learner is sure to keep 99% of gbrt's accuracy: 60 validation rows are too few "
         "(about 900 would do).",
-        "Likeliest: cegb, 0.90 instead of 26.40, right with 71%.",
+        LIKELIEST,
     )
     assert said(GBRT, doubtful, checked=60)[1:] == (ALONE,)
 
@@ -165,7 +180,7 @@ def test_a_likeliest_model_is_named_next_to_sure_ones_that_do_not_save(dominated
     likely = row("cegb", likely=Likely(pick(0.88, 0.9), 0.71, 14.8))
     first, *others = said(GBRT, sure, likely, checked=60)
     assert first.startswith("On validation, next to miser" if dominated else "No learner that is")
-    assert others == ["Likeliest: cegb, 0.90 instead of 26.40, right with 71%.", ALONE]
+    assert others == [LIKELIEST, ALONE]
     assert said(GBRT, replace(sure, baseline=True), likely, checked=60) == (first, *others)
 
 

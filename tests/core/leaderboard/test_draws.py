@@ -433,17 +433,3 @@ def test_a_point_is_dominated_by_one_learner_that_has_a_better_one_in_every_repe
     draws = draws_without_values(frame(*parts))
     chosen = draws.chosen([KEEP])[0][KEEP]
     assert dominated(draws, chosen, draws.names.index("mine")) is expected
-
-
-def test_units_are_those_of_the_row_without_units_that_do_not_count():
-    run = paired()
-    weights = (np.arange(1000) < 15).astype(np.float32)
-    run.kept = [replace(one, weights=weights) for one in run.kept]
-    draws = of_run(run)
-    mine = draws.names.index("mine")
-    (first, second) = draws.rows(0, "mine")
-    # condensed to 512 blocks, whose mean is that of the units
-    values = draws.units(0, mine, first)
-    assert values.tolist() == [0] * 15
-    assert draws.units(0, mine, second).sum() == 3
-    assert draws.units(0, mine, 10**6) is None

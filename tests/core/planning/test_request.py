@@ -15,13 +15,12 @@ from click.testing import CliRunner
 import bench_core
 from bench_core import UsageError
 from bench_core.api import plan
-from bench_core.api.arguments import taking
 from bench_core.cli import options
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import run_command
 from bench_core.datasets.table_options import TASKS
 from bench_core.errors import option
-from bench_core.option_fields import declared, options_of, whole_number
+from bench_core.option_fields import chosen, declared, listed, options_of, whole_number
 from bench_core.planning.invocation import command
 from bench_core.planning.request import DURATION, MEMORY, PROFILES, RunRequest, cores_for
 from bench_core.plugins import load_registry
@@ -54,15 +53,8 @@ def test_one_field_is_all_that_an_option_needs():
     assert "--stop-after" in refused
     assert "'40' is not a whole number from 1 to 9" in refused
 
-    @taking(Patient)
-    def python(**given):
-        """Run."""
-        return Patient(**given)
-
-    assert signature(python).parameters["stop_after"].default == 0
-    assert "Rounds without progress, for data." in str(python.__doc__)
     with pytest.raises(UsageError, match=r"^stop_after: 40 is not"):
-        python(stop_after=40)
+        Patient(stop_after=40)
 
 
 def test_the_signature_of_run_has_every_option_and_its_documentation_too():
@@ -72,8 +64,10 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too():
         assert f"\n    {name} : default" in str(bench_core.run.__doc__)
     assert list(taken)[:2] == ["X", "y"]
     assert signature(bench_core.plan).parameters == signature(bench_core.run).parameters
-    with pytest.raises(TypeError, match="unknown argument 'learner': did you mean learners"):
+    with pytest.raises(UsageError, match="unknown argument 'learner': did you mean learners"):
         bench_core.run(learner="gbrt")
+    with pytest.raises(UsageError, match="unknown argument 'worker': did you mean workers"):
+        bench_core.audit(worker=1)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +79,7 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too():
         ("settings", "", "gbrt.trees=3", "--set gbrt.trees=3", "settings='gbrt.trees=3'"),
         ("fresh", "", True, "--fresh", "fresh=True"),
         ("plugins", "", "mine", "-p mine", "plugins='mine'"),
-        ("keep_column", "", ["a", "b, c"], "--keep-column a --keep-column 'b, c'", None),
+        ("keep_column", "", ["a", "b, c"], "--keep-column 'a,b, c'", None),
     ],
 )
 def test_a_message_names_arguments_and_the_command_line_its_options(
@@ -248,3 +242,48 @@ def test_what_is_no_duration_is_refused_with_an_example(text):
 def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor):
     with pytest.raises(UsageError, match=r"executor: .* is not local, inline, dask, dask=tcp"):
         RunRequest(executor=executor)
+
+
+THERE = ("a", "visits, 2024.csv", "p,q,r", "f(x,y")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b", ("a", "b")),
+        (" a , b ,", ("a", "b")),
+        ("visits, 2024.csv", ("visits, 2024.csv",)),
+        ("a,visits, 2024.csv,b", ("a", "visits, 2024.csv", "b")),
+        ("p,q,r,p,q", ("p,q,r", "p", "q")),
+        ("visits,2024.csv", ("visits", "2024.csv")),
+        ("ndcg@5(empty=skip,gain=linear),mse", ("ndcg@5(empty=skip,gain=linear)", "mse")),
+        ("f(x,y", ("f(x,y",)),
+        ("", ()),
+    ],
+)
+def test_a_name_that_exists_may_hold_commas(text, names):
+    assert listed(text, THERE.__contains__) == names
+
+
+def test_a_file_with_a_comma_is_one_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen = []
+
+    @click.command()
+    @options.request_option("data")
+    def run(data):
+        seen.append(data)
+
+    Path("visits, 2024.csv").touch()
+    for text in ("visits, 2024.csv", "./visits, 2024.csv", str(tmp_path / "visits, 2024.csv")):
+        assert CliRunner().invoke(run, ["-d", text]).exit_code == 0
+        assert seen.pop() == (text,)
+    CliRunner().invoke(run, ["-d", "letters,digits", "-d", "cube"])
+    assert seen.pop() == ("letters", "digits", "cube")
+
+
+def test_names_of_a_run_may_hold_commas():
+    known = ["visits, 2024.csv", "letters"]
+    assert chosen("data set", ["letters,visits, 2024.csv", "letters"], known) == tuple(known[::-1])
+    with pytest.raises(UsageError, match="unknown data set 'visits': known: letters, visits, 2024"):
+        chosen("data set", ["visits,2024.csv"], known)

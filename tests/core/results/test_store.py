@@ -11,6 +11,7 @@ from helpers import toys
 import bench_core
 from bench_core import InputError, UsageError
 from bench_core._io.digests import canonical
+from bench_core.results import writer
 from bench_core.results.store import Store
 from bench_core.results.store_files import lock_path
 from bench_core.results.writer import open_writer
@@ -105,6 +106,33 @@ def test_a_run_is_found_by_last_number_id_and_beginning(home):
     assert [info.run for info in store.runs()] == [second, first]
 
 
+def test_the_last_run_is_the_one_that_began_last_whatever_the_clock_said(home, monkeypatch):
+    """The first clock is two hours ahead; a run that is resumed is the last again."""
+    clock = ["14"]
+    monkeypatch.setattr(writer, "now", lambda: f"2026-11-29T{clock[0]}:00:00.000000Z")
+    first = run(seeds=0).run
+    clock[0] = "12"
+    second = run(seeds=1).run
+    store = Store()
+    begun = {info.run: info.created_at[11:13] for info in store.runs()}
+    assert begun == {first: "14", second: "12"}
+    assert (store.resolve(), store.info().run) == (second, second)
+    assert run(seeds=0).run == first
+    assert (store.resolve(), store.info("1").run) == (first, first)
+    assert [info.number for info in store.runs()] == [1, 2]
+    run(seeds=1)
+    assert store.resolve() == second
+
+
+def test_attempts_are_numbered_as_they_were_made_whatever_the_clock_said(home, monkeypatch):
+    made = run(learners="toy-broken").run
+    monkeypatch.setattr(writer, "now", lambda: "2001-01-01T00:00:00.000000Z")
+    run(learners="toy-broken")
+    years = {a.attempt: a.created_at[:4] for a in Store().attempts(made) if a.status == "failed"}
+    assert years[2] == "2001"
+    assert years[1] != "2001"
+
+
 def test_an_ambiguous_or_unknown_run_is_one_line(home):
     run(seeds=0)
     run(seeds=1)
@@ -195,12 +223,12 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
     ("change", "line"),
     [
         (
-            "user_version = 8",
-            r"older version \(schema 8\); run again .* schema 8 with budget-bench 0.1.0",
+            "user_version = 9",
+            r"older version \(schema 9\); run again .* schema 9 with budget-bench 0.1.0",
         ),
         (
-            "user_version = 10",
-            r"a newer version \(schema 10, this one knows 9\); update budget-bench",
+            "user_version = 11",
+            r"a newer version \(schema 11, this one knows 10\); update budget-bench",
         ),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),

@@ -176,6 +176,18 @@ def test_what_sqlite_finds_is_said(store_path: Path) -> None:
         writer.end("r", "finished")
 
 
+@pytest.mark.parametrize("largest", [0, 1 << 30])
+def test_a_changed_byte_that_loses_rows_is_found_on_opening(
+    store_path: Path, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_core.results.store._CHECKED", largest)
+    content = store_path.read_bytes()
+    assert content.count(b"t7test") > 0  # trial and split, the beginning of a row of `point`
+    store_path.write_bytes(content.replace(b"t7test", b"t!test", 1))
+    with pytest.raises(InputError, match="the store is damaged"):
+        Store(store_path)
+
+
 def test_values_that_were_changed_are_one_line(store_path: Path) -> None:
     with closing(sqlite3.connect(store_path)) as db, db:
         db.execute("UPDATE trial SET test = substr(test, 1, 5)")

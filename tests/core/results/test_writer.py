@@ -118,17 +118,13 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path):
     with open_writer(path) as store:
         begin(store)
         sensors = Sensors(("a", "b, c", "d"), (1.0, 2.5, 0.1))
-        stages = {"parent": (-1, 0), "sensors": (1, 3), "price": (1.0, 3.6)}
-        stages |= {"reached": {1: [1.0, 0.5], 3: [1.0, 0.25]}}
         kept = (values(metric, (1, 3)),)
-        made = result(points=4, values=kept, sensors=sensors, stages=stages)
+        made = result(points=4, values=kept, sensors=sensors)
         store.trial(scored(made))
     (bought,) = Store(path).values(capped=True)
     assert bought.settings == ({"step": 1}, {"step": 3})
     assert bought.bought.tolist() == [[0.25] * 3] * 2
     assert bought.trial.sensors == sensors
-    reached = {0: [1.0, 0.5], 1: [1.0, 0.25]}  # by place among the kept points
-    assert bought.stages == ((-1, 0), (1, 3), (1.0, 3.6), reached)
     (found,) = Store(path).values()
     assert Store(path).trial(TRIAL.key).sensors == sensors
     assert found.bought.tolist() == [[0.25] * 3] * 2
@@ -292,6 +288,23 @@ def test_the_order_and_repeats_change_neither_what_is_finished_nor_the_runs(pool
     assert statuses(mixed) == statuses(straight)
     for table in ("run_trial", "fit", "sensor", "point", "attempt"):
         assert content(mixed)[table] == once[table]
+
+
+def test_after_a_merge_the_last_run_is_the_one_that_came_or_began_last(tmp_path, monkeypatch):
+    """The clock of the other store is ahead, and its runs began in the order b, a."""
+    clock = ["2026-11-29T12:00:00Z"]
+    monkeypatch.setattr(writer, "now", lambda: clock[0])
+    filled(tmp_path / "own.db", {"t": Status.OK}, run="own")
+    clock[0] = "2026-11-29T16:00:00Z"
+    filled(tmp_path / "other.db", {"u": Status.OK}, run="b")
+    clock[0] = "2026-11-29T14:00:00Z"
+    filled(tmp_path / "other.db", {"u": Status.OK}, run="a")
+    merged(tmp_path, "own.db", tmp_path / "other.db")
+    assert [info.run for info in Store(tmp_path / "own.db").runs()] == ["a", "b", "own"]
+    clock[0] = "2026-11-29T12:30:00Z"
+    filled(tmp_path / "own.db", {"v": Status.OK}, run="next")
+    merged(tmp_path, "own.db", tmp_path / "other.db")  # a repeat changes nothing
+    assert [info.run for info in Store(tmp_path / "own.db").runs()] == ["next", "a", "b", "own"]
 
 
 def test_the_merged_store_holds_what_each_had(pool, tmp_path):

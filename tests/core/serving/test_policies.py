@@ -1,5 +1,6 @@
 """Policies as programs: what is served equals the benchmark's ``Sequential``."""
 
+import pickle
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
@@ -47,6 +48,15 @@ def one_by_one(model, X, cap):
         answers.append(model.predict(acquire, cap=cap))
         assert [*answers[-1].bought] == asked
     return answers
+
+
+def test_a_policy_is_pickled_after_a_row():
+    policy = random_policy(0)
+    X, model = rows_for(policy, 0), served(policy)
+    first = one_by_one(model, X[:3], None)
+    again = one_by_one(pickle.loads(pickle.dumps(model)), X[:3], None)
+    assert [a.score for a in again] == [a.score for a in first]
+    assert [a.spent for a in again] == [a.spent for a in first]
 
 
 def assert_served(policy, X, share, model):

@@ -1,6 +1,7 @@
 """All ways to walk a program agree with one naive reference: plain Python, compiled single rows,
 many rows at once."""
 
+import copy
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -320,6 +321,28 @@ def test_two_threads_ask_by_turns():
         found = list(pool.map(walk, FEW[:2]))
     for row, answer in zip(FEW[:2], found, strict=True):
         assert same(plain.predict(asking(row, place, [])), answer)
+
+
+def through_pickle(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, through_pickle])
+@pytest.mark.parametrize("name", ["chain", "gated", "support"])
+def test_a_predictor_is_copied_before_during_and_after_a_row(name, copied):
+    model = Predictor(folder_of(PROGRAMS[name]))
+    place, copies = {n: j for j, n in enumerate(model.names)}, [copied(model)]
+    model.compile()
+
+    def acquire(names):
+        copies.append(copied(model))
+        return asking(X[0], place, [])(names)
+
+    expected = model.predict(acquire)
+    model.predict_rows(X)
+    assert len(copies) > 1
+    for other in [*copies, copied(model)]:
+        assert same(expected, other.predict(asking(X[0], place, [])))
 
 
 def test_an_answer_can_be_pickled_and_shown():

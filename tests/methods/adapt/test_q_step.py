@@ -137,7 +137,7 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped():
     X = np.array([[40.0, 0], [-40.0, 0], [0, 0]], dtype=np.float32)
     train = Examples(X, np.array([1.0, 1.0, 0.0]), None, np.array([1, 2, 1]))
     f0 = Rule(np.array([1.0, 0.0]), prices, splits=4.0, trees=2.0)
-    some = TrainingRows.of(train, f0_outputs(f0, train, "train", prices, FakeContext(Task.BINARY)))
+    some = TrainingRows.of(train, f0_outputs(f0, train, prices, FakeContext(Task.BINARY)))
     assert some.sign.tolist() == [1, 1, -1]
     assert some.share.tolist() == [0.25, 0.5, 0.25]
     assert some.loss0.tolist() == pytest.approx(
