@@ -52,7 +52,12 @@ from bench_core.datasets.readers.tables import (
     read_features,
 )
 from bench_core.datasets.splitting import cut, cut_by_class
-from bench_core.datasets.traced_columns import steps_before, traced, under_input_costs
+from bench_core.datasets.traced_columns import (
+    output_names,
+    steps_before,
+    traced,
+    under_input_costs,
+)
 from bench_core.datasets.user_arrays import data_frame, grouped_rows, row_values
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
@@ -61,7 +66,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.predict import blocks, gather, predict_split
 from bench_core.execution.trial import sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
-from bench_core.parameters import parameters, plain, resolved
+from bench_core.parameters import encode, resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
@@ -115,13 +120,15 @@ class _Budgeted(BaseEstimator):
         seed = self._seed()
         train, valid = self._divided(rows, classes > 0, seed) if valid is None else (rows, valid)
         d, encodings = train.X.shape[1], self.encodings_
-        columns = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
+        steps = steps_before(self)
+        columns = getattr(self, "feature_names_in_", None)
+        columns = output_names(steps, d) if columns is None else columns
         names = tuple(f for own in encodings or plain_encodings(columns) for f in own.features)
         prices = unit_prices(d, encodings)
         splits = Splits(train, valid, valid, prices, task, classes, names, encodings=encodings)
         with _as_value_errors():
             registry = _installed()
-            splits, self._sensors = self._priced(splits, registry)
+            splits, self._sensors = self._priced(splits, registry, steps)
             metric: Metric = (
                 checked_metric(self.metric)
                 if self.metric is not None and not isinstance(self.metric, str)
@@ -156,13 +163,15 @@ class _Budgeted(BaseEstimator):
         ):
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
 
-    def _priced(self, splits: Splits, registry: Registry) -> tuple[Splits, tuple[str, ...]]:
-        """Return the data under ``costs``, and the names of the sensors. In a pipeline costs may be
-        those of its input columns."""
+    def _priced(
+        self, splits: Splits, registry: Registry, steps: list[Any]
+    ) -> tuple[Splits, tuple[str, ...]]:
+        """Return the data under ``costs``, and the names of the sensors. Behind the ``steps`` of a
+        pipeline costs may be those of its input columns."""
         if self.costs is None:
             return splits, sensors_of(splits).names
         models, fault = registry.cost_models, None
-        if (before := traced(steps_before(self), self.n_features_in_)) is not None:
+        if (before := traced(steps, self.n_features_in_)) is not None:
             sizes = [len(own.features) for own in self.encodings_] or [1] * self.n_features_in_
             try:
                 costs = costs_of(self.costs)
@@ -370,9 +379,7 @@ class _Budgeted(BaseEstimator):
         return {
             "marks": [],
             "learner": learner.name,
-            "params": {
-                p.name: plain(getattr(learner, p.name), p) for p in parameters(type(learner))
-            },
+            "params": encode(learner)["fields"],
             "point": {**self.point_},
             "dataset": "data",
             "task": str(self.task_),
