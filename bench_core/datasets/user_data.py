@@ -170,6 +170,8 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
     by_split = {name: part for name, part in parts.items() if isinstance(part, Part)}
     if not raw_parts:
         return by_split
+    import pandas as pd
+
     first = next(iter(raw_parts.values()))
     frames = read_features([raw.table for raw in raw_parts.values()], first.columns)
     labels = _labels([raw.label for raw in raw_parts.values()])
@@ -184,9 +186,16 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             notes.append(f"{what} and is left out: {option('keep_column', [column])} keeps it")
     for (name, raw), frame, y in zip(raw_parts.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
+        order: IntArray | slice = slice(None)
         if raw.query is not None:
-            with raw.found(raw.query):
-                queries, ids = grouped(raw.query.texts(), raw.table.place)
+            texts = raw.query.texts()
+            if raw.query.name in raw.guessed:  # if its rows lie apart, it may be a feature
+                with raw.found(raw.query):
+                    grouped(texts, raw.table.place)
+            number, ids = pd.factorize(texts)  # in order of first appearance
+            if np.any(np.diff(number) < 0):
+                order = np.argsort(number, kind="stable")
+            queries = Queries.from_sizes(np.bincount(number))
             digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
             unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
         if raw.split is not None:
@@ -194,14 +203,20 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
                 words = _words(raw.split)
         typed = raw.table.written is None
         by_split[name] = Part(
-            *(raw.path, frame, y, queries, unit, words, raw.label.place),
+            *(raw.path, frame.iloc[order], y[order], queries, unit),
+            *(words if words is None else words[order], _in_order(raw.label.place, order)),
             typed=typed,
             formats=raw.table.formats,
-            copies=raw.copies,
+            copies=raw.copies if raw.copies is None else raw.copies[order],
             query="" if raw.query is None else raw.query.name,
         )
     by_split[next(iter(raw_parts))] = replace(by_split[next(iter(raw_parts))], notes=tuple(notes))
     return {name: by_split[name] for name in parts}
+
+
+def _in_order(place: Callable[[int], str], order: IntArray | slice) -> Callable[[int], str]:
+    """Return the locations of rows in another order."""
+    return place if isinstance(order, slice) else lambda row: place(int(order[row]))
 
 
 def _words(column: DataColumn) -> NDArray[Any]:

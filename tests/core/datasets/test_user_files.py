@@ -63,6 +63,28 @@ def test_rows_of_a_patient_are_a_group_in_every_task(tmp_path):
             assert (np.floor(part.X[:, 0]).reshape(-1, 4).std(axis=1) == 0).all()
 
 
+@pytest.mark.parametrize("task", ["binary", "ranking"])
+def test_rows_of_a_group_may_lie_apart_in_a_table(tmp_path, task):
+    header, *rows = visits(range(60)).splitlines()
+    apart = [
+        rows[k] for k in sorted(range(240), key=lambda k: k % 4)
+    ]  # a visit of each, four times
+    paths = [write(tmp_path, "a.csv", "\n".join([header, *order])) for order in (rows, apart)]
+    options = {"label": "ill", "query": "patient", "task": task}
+    (sorted_rows, scattered) = (prepared(path, **options) for path in paths)
+    for name in ("train", "valid", "test"):
+        expected, part = getattr(sorted_rows, name), getattr(scattered, name)
+        np.testing.assert_array_equal(part.X, expected.X)
+        np.testing.assert_array_equal(part.y, expected.y)
+        np.testing.assert_array_equal(part.units.sizes, expected.units.sizes)
+
+
+def test_a_bad_label_of_scattered_rows_is_found_in_its_line(tmp_path):
+    text = "patient,a,ill\n" + "p1,1,0\np2,2,1\n" * 30 + "p1,3,none\n"
+    with pytest.raises(InputError, match=r"line 62.*none"):
+        prepared(write(tmp_path, "a.csv", text), label="ill", query="patient", task="regression")
+
+
 IN_TWO = "in {} are in {} too: if they are the same, results are too good; give each to one split"
 
 
