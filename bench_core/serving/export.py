@@ -117,7 +117,7 @@ def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> di
     """Return the quality on rows, and their mean and largest cost."""
     answers = model.predict_features(rows.X, rows.queries)
     metric = parse_metric(model.about["metric"], metrics)
-    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
+    judged = metric.values(answers.scores, rows.y, rows.units, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
     return {"quality": judged.mean, "total_cost": cost.average, "cost_max": cost.maximum}
 

@@ -316,7 +316,7 @@ class Cronus(JointlyOptimised, CronusInit):
 def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:
     """The run's metric on the validation rows, higher is better; NaN if it is undefined."""
     *_, prediction = model.predict_path(valid.features)
-    found = context.metric.values(prediction.scores, valid.y, valid.groups, valid.multiplicity)
+    found = context.metric.values(prediction.scores, valid.y, valid.units, valid.multiplicity)
     return found.mean if context.metric.higher_is_better else -found.mean
 
 

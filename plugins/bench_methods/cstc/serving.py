@@ -197,7 +197,7 @@ def pruned(model: Finished, encoder: Inputs, valid: Examples, context: FitContex
     factor = per_label(context.task)
 
     def quality(scores: FloatArray) -> float:
-        values = context.metric.values(factor * scores, valid.y, valid.groups, valid.multiplicity)
+        values = context.metric.values(factor * scores, valid.y, valid.units, valid.multiplicity)
         return sign * values.mean
 
     return prune(model, encoder.of(valid.X, context.threads), quality)
