@@ -219,7 +219,7 @@ def test_a_capped_row_answers_at_the_last_point_within_the_cap(name, folder):
 def test_a_model_exported_under_a_cap_answers_as_measured_under_it(name, task, folder):
     splits, model = ordinary(task), model_of(name, task, folder)
     costs = replace(splits.prices, split=0.0, tree=0.0)
-    program = capped_program(model, name, splits)
+    program = capped_program(model, name, len(splits.names))
     program = replace(program, nothing=np.atleast_1d(splits.constant))
     served = Predictor(Folder(program, costs, splits.names, {"task": str(task)}))
     for cap in np.multiply([0.15, 0.7], costs.sensor.sum()).tolist():
