@@ -128,6 +128,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         tested=use.rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=use.queries.get("valid") or use.rows.get("valid", 0),
         scored="queries" if any(use.queries.values()) else "rows",
+        undefined=draws.undefined,
     )
 
 
@@ -136,8 +137,6 @@ def _repeats(draws: Draws, uses: Sequence[DatasetUse]) -> Iterator[str]:
     metric = draws.metric.name
     frame = table.of_dataset(draws.frame, draws.dataset, metric)  # one at a time in memory
     yield from one_split_for_all(uses, frame, metric, draws.info.baselines)
-    if places := table.undefined(frame, metric):
-        yield f"{metric} is not defined on {places}, nor is a mean with it"
     if draws.left_out and draws.places:
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
         yield f"intervals leave out {lost}, in which {metric} is not defined"
