@@ -127,8 +127,9 @@ class Examples:
 
     ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
     ``multiplicity`` int64 (n,) or None: number of identical copies that a row represents. Metrics
-    and mean cost equal their values on physical copies. ``frames``: images that contain the rows as
-    pixels. Only metrics use them; models treat the rows as independent.
+    and mean cost equal their values on physical copies. ``groups``: rows that depend on each other,
+    such as the visits of a patient or the pixels of an image (``Frames``). Statistics and metrics
+    use them; models treat the rows as independent.
     Raises ValueError if shapes do not match.
     """
 
@@ -136,7 +137,7 @@ class Examples:
     y: FloatArray
     queries: Queries | None = None
     multiplicity: IntArray | None = None
-    frames: Frames | None = None
+    groups: Queries | None = None
 
     def __post_init__(self) -> None:
         n = len(self.X)
@@ -146,8 +147,8 @@ class Examples:
             raise ValueError(f"queries cover {self.queries.rows} rows of {n}")
         if self.multiplicity is not None and self.multiplicity.shape != (n,):
             raise ValueError(f"multiplicity must be ({n},), got {self.multiplicity.shape}")
-        if self.frames is not None and (self.queries is not None or self.frames.rows != n):
-            raise ValueError(f"frames cover {self.frames.rows} rows of {n}, or there are queries")
+        if self.groups is not None and (self.queries is not None or self.groups.rows != n):
+            raise ValueError(f"groups cover {self.groups.rows} rows of {n}, or there are queries")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -158,9 +159,9 @@ class Examples:
         return Features(self.X, self.queries)
 
     @property
-    def groups(self) -> Queries | None:
-        """Groups that metrics evaluate: the queries or the frames."""
-        return self.queries if self.frames is None else self.frames
+    def units(self) -> Queries | None:
+        """Groups of rows that are drawn together: the queries or groups; None for single rows."""
+        return self.queries if self.groups is None else self.groups
 
     @property
     def weights(self) -> FloatArray:

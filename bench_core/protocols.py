@@ -350,7 +350,7 @@ class Metric(Protocol):
     ) -> MetricValues:
         """Evaluate scores (n,) or (n, K) against labels (n,).
 
-        For data whose rows are pixels, ``queries`` are their ``Frames``.
+        For data with groups, such as ``Frames`` of pixels, ``queries`` are the groups.
         """
 
 

@@ -19,7 +19,7 @@ def test_every_block_runs_and_prints_what_the_page_shows(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("BENCH_STORE", raising=False)
     names = {"__name__": "page"}
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     for code, shown in BLOCKS:
         printed = StringIO()
         with redirect_stdout(printed):

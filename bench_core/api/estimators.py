@@ -52,8 +52,13 @@ from bench_core.datasets.readers.tables import (
     read_features,
 )
 from bench_core.datasets.splitting import cut, cut_by_class
-from bench_core.datasets.traced_columns import steps_before, traced, under_input_costs
-from bench_core.datasets.user_arrays import data_frame, grouped_rows
+from bench_core.datasets.traced_columns import (
+    output_names,
+    steps_before,
+    traced,
+    under_input_costs,
+)
+from bench_core.datasets.user_arrays import data_frame, grouped_rows, row_values
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError, InputError
@@ -61,7 +66,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.predict import blocks, gather, predict_split
 from bench_core.execution.trial import sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
-from bench_core.parameters import parameters, plain, resolved
+from bench_core.parameters import encode, resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
@@ -115,13 +120,15 @@ class _Budgeted(BaseEstimator):
         seed = self._seed()
         train, valid = self._divided(rows, classes > 0, seed) if valid is None else (rows, valid)
         d, encodings = train.X.shape[1], self.encodings_
-        columns = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
+        steps = steps_before(self)
+        columns = getattr(self, "feature_names_in_", None)
+        columns = output_names(steps, d) if columns is None else columns
         names = tuple(f for own in encodings or plain_encodings(columns) for f in own.features)
         prices = unit_prices(d, encodings)
         splits = Splits(train, valid, valid, prices, task, classes, names, encodings=encodings)
         with _as_value_errors():
             registry = _installed()
-            splits, self._sensors = self._priced(splits, registry)
+            splits, self._sensors = self._priced(splits, registry, steps)
             metric: Metric = (
                 checked_metric(self.metric)
                 if self.metric is not None and not isinstance(self.metric, str)
@@ -156,13 +163,15 @@ class _Budgeted(BaseEstimator):
         ):
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
 
-    def _priced(self, splits: Splits, registry: Registry) -> tuple[Splits, tuple[str, ...]]:
-        """Return the data under ``costs``, and the names of the sensors. In a pipeline costs may be
-        those of its input columns."""
+    def _priced(
+        self, splits: Splits, registry: Registry, steps: list[Any]
+    ) -> tuple[Splits, tuple[str, ...]]:
+        """Return the data under ``costs``, and the names of the sensors. Behind the ``steps`` of a
+        pipeline costs may be those of its input columns."""
         if self.costs is None:
             return splits, sensors_of(splits).names
         models, fault = registry.cost_models, None
-        if (before := traced(steps_before(self), self.n_features_in_)) is not None:
+        if (before := traced(steps, self.n_features_in_)) is not None:
             sizes = [len(own.features) for own in self.encodings_] or [1] * self.n_features_in_
             try:
                 costs = costs_of(self.costs)
@@ -193,22 +202,23 @@ class _Budgeted(BaseEstimator):
         return made, sensors_of(made).names
 
     def _divided(self, rows: Examples, by_class: bool, seed: int) -> tuple[Examples, Examples]:
-        """Return the training and validation part: by query, or stratified by class."""
+        """Return the training and validation part: by query or group, or stratified by class."""
         share = self.validation_fraction
         if not isinstance(share, int | float) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
         shares = 1 - share, share
-        whole = rows.queries if rows.queries and len(rows.queries) > 1 else None
-        n = len(whole or rows)
+        whole = rows.units if rows.units and len(rows.units) > 1 else None
+        n, by_class = len(whole or rows), by_class and whole is None
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
             parts = cut(n, (0.5, 0.5), seed)  # very few rows
         divided = []
         for part in parts:
             block, chosen, _ = gather(Features(rows.X, whole), part)
-            groups = block.queries or Queries(np.array([0, len(chosen)]))
+            units = block.queries or Queries(np.array([0, len(chosen)]))
             copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-            divided.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
+            both = rows.queries and units, copies, rows.groups and units
+            divided.append(Examples(block.X, rows.y[chosen], *both))
         return divided[0], divided[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
@@ -369,9 +379,7 @@ class _Budgeted(BaseEstimator):
         return {
             "marks": [],
             "learner": learner.name,
-            "params": {
-                p.name: plain(getattr(learner, p.name), p) for p in parameters(type(learner))
-            },
+            "params": encode(learner)["fields"],
             "point": {**self.point_},
             "dataset": "data",
             "task": str(self.task_),
@@ -405,14 +413,16 @@ class _Budgeted(BaseEstimator):
         if ranking and not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
             raise ValueError(f"y holds grades, which must be from 0 to {LARGEST_GRADE:g}")
         copies = None if weight is None else _copies(weight, X)
-        order, groups = _order(queries, len(X)) if ranking else (np.arange(len(X)), None)
+        order, units, name = np.arange(len(X)), None, "queries" if ranking else "groups"
+        if ranking or queries is not None:
+            order, units = _order(queries, len(X), name)
         if copies is not None:
             order = order[copies[order] > 0]
-            if groups is not None:
-                groups = _order(
-                    None if queries is None else np.asarray(queries)[order], len(order)
-                )[1]
-        return Examples(X[order], y[order], groups, None if copies is None else copies[order])
+            if units is not None:
+                ids = None if queries is None else np.asarray(queries)[order]
+                units = _order(ids, len(order), name)[1]
+        both = None if copies is None else copies[order], None if ranking else units
+        return Examples(X[order], y[order], units if ranking else None, *both)
 
     def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any]:
         """Return X as float32 (n, d), text encoded, and y (n,). ``reset``: fit the encodings."""
@@ -518,12 +528,17 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         X_val: ArrayLike | None = None,
         y_val: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: Any = None,
     ) -> Self:
-        """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
+        """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row. Rows
+        of a group (n,), such as a patient, stay in one part."""
         rows, labels = self._checked(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, rows)
+            if groups is not None:
+                with _as_value_errors():
+                    groups = row_values(groups, "groups", len(rows)).to_numpy()[copies > 0]
             rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -539,7 +554,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
                 raise ValueError(f"y_val holds {min(unknown)!r}, which is not a class of y")
             valid = Examples(others, self._turned(np.searchsorted(self.classes_, y_val)))
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
-        known = self._rows(rows, self._turned(numbers), None, sample_weight, False)
+        known = self._rows(rows, self._turned(numbers), groups, sample_weight, False)
         return self._fit(known, valid, task, len(self.classes_))
 
     def _turned(self, numbers: Any) -> FloatArray:
@@ -574,9 +589,11 @@ class BudgetedRegressor(RegressorMixin, _Budgeted):
         X_val: ArrayLike | None = None,
         y_val: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: Any = None,
     ) -> Self:
-        """Fit to X (n, d), NaN = missing, targets y (n,) and the number of copies of each row."""
-        rows, valid = self._examples(X, y, None, sample_weight, ranking=False), None
+        """Fit to X (n, d), NaN = missing, targets y (n,) and the number of copies of each row. Rows
+        of a group (n,), such as a patient, stay in one part."""
+        rows, valid = self._examples(X, y, groups, sample_weight, ranking=False), None
         if X_val is not None:
             valid = self._examples(X_val, y_val, ranking=False, reset=False)
         return self._fit(rows, valid, Task.REGRESSION)
@@ -633,11 +650,11 @@ def _installed() -> Registry:
     return load_registry()
 
 
-def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
+def _order(queries: Any, n: int, name: str = "queries") -> tuple[IntArray, Queries]:
     """Return an order of the rows that groups queries, and the queries; without ids all rows are
     one query."""
     with _as_value_errors():
-        order, groups = grouped_rows(queries, n)
+        order, groups = grouped_rows(queries, n, name)
     return order, groups or Queries(np.array([0, n]))
 
 

@@ -156,14 +156,17 @@ def summary(model: Predictor) -> list[str]:
     from bench_core.leaderboard.board import Setting
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
-    test, unit = about["test"], about["unit"]
-    paid, valid = test["total_cost"], about.get("valid")
+    valid, unit = about.get("valid"), about["unit"]
+    where, test = "test", about["test"]
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
+    if test is None:  # of an estimator
+        where, test, reached = "validation", about["valid"], ""
+    paid = test["total_cost"]
     point = about["point"]
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     lines = [
         f"{about['learner']} at {at}, on {about['dataset']} ({about['task']})",
-        f"{metric} {reached}{quality(test['quality'])} on test at {cost(paid)} {unit} per row "
+        f"{metric} {reached}{quality(test['quality'])} on {where} at {cost(paid)} {unit} per row "
         f"(most: {cost(test['cost_max'])}; all features: {cost(about['everything'])})",
     ]
     if best is not None and best["learner"] != about["learner"]:
@@ -215,7 +218,7 @@ def check_command(folder: Path, data: Path | None, **given: Any) -> int:
 
     model = _loaded(folder)
     rows = _splits_of(model).test if data is None else _rows_of(data, model, given)
-    exported = model.about["test"]
+    exported = model.about["test"] or model.about["valid"]
     replay = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
@@ -249,7 +252,7 @@ def _splits_of(model: Predictor) -> Splits:
 
     try:
         return open_prepared(from_cache(model.about["provenance"]["data"]))
-    except (InputError, OSError) as error:
+    except (InputError, OSError, KeyError) as error:
         raise InputError(
             "the test rows of the export are not on this machine; give rows by --data FILE"
         ) from error

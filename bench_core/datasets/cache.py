@@ -4,7 +4,8 @@ An entry is a folder ``NAME-KEY``::
 
     meta.json            written last: shapes, file sizes, prices, fingerprint
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
-    train.frames.npy  train.widths.npy                                    where rows are pixels
+    train.groups.npy                             where rows depend on each other
+    train.frames.npy  train.widths.npy           where rows are pixels
 
     shared/                                         results that learners derive from training rows
 
@@ -54,7 +55,8 @@ _OURS = (
 )
 # Modules of bench_core that decide which numbers are read. If one changes, data sets that import it
 # are prepared again. FORMAT rises when other code would give other arrays.
-READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
+_BELOW = ("costs.cost_", "encoding", "_io.text")
+READING = tuple(f"bench_core.{name}" for name in (*_BELOW, *(f"datasets.{our}" for our in _OURS)))
 
 Say = Callable[[str], None]
 
@@ -195,13 +197,16 @@ def _open_examples(path: Path, arrays: Sequence[str], split: str) -> Examples:
         name = f"{split}.{name}"
         return mapped(path / f"{name}.npy") if name in arrays else None
 
-    boundaries, pixels = array("queries"), array("frames")
+    groups = Queries(array("groups")) if f"{split}.groups" in arrays else None
+    if f"{split}.frames" in arrays:
+        groups = Frames(array("frames"), array("widths"))
+    boundaries = array("queries")
     return Examples(
         array("X"),
         array("y"),
         None if boundaries is None else Queries(boundaries),
         array("multiplicity"),
-        None if pixels is None else Frames(pixels, array("widths")),
+        groups,
     )
 
 
@@ -209,13 +214,15 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
     """Yield all arrays of the splits, named "train.X", "train.y", ..."""
     for name in SPLITS:
         examples: Examples = getattr(splits, name)
+        groups = examples.groups
+        kind_of_group = "frames" if isinstance(groups, Frames) else "groups"
         for what, kind, array in (
             ("X", np.float32, examples.X),
             ("y", np.float64, examples.y),
             ("queries", np.int64, getattr(examples.queries, "boundaries", None)),
             ("multiplicity", np.int64, examples.multiplicity),
-            ("frames", np.int64, getattr(examples.frames, "boundaries", None)),
-            ("widths", np.int64, getattr(examples.frames, "widths", None)),
+            (kind_of_group, np.int64, getattr(groups, "boundaries", None)),
+            ("widths", np.int64, getattr(groups, "widths", None)),
         ):
             if array is not None:
                 yield f"{name}.{what}", np.ascontiguousarray(array, dtype=kind)

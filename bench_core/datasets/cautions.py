@@ -26,9 +26,9 @@ def cautions(splits: Splits) -> list[str]:
     """Return notes on the sizes of the validation split and of classes; the same for all folds if
     the data are the same."""
     valid, notes = splits.valid, []
-    units, what = len(valid), "rows"
-    if valid.queries is not None:
-        units, what = len(valid.queries), "queries"
+    units, what = len(valid.units or valid), "rows"
+    if valid.units is not None:
+        what = "groups of rows" if valid.queries is None else "queries"
     if units < FEW_UNITS:
         notes.append(
             f"fewer than {FEW_UNITS} validation {what}: the choice of points, and savings, are "

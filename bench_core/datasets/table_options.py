@@ -47,7 +47,7 @@ class TableOptions:
     drop: tuple[str, ...] = declared((), "Columns of the file to ignore.", TEXTS, metavar="COLUMNS")
     keep_column: tuple[str, ...] = declared(
         (),
-        "Columns to keep although they only number the rows (1, 2, 3, ...).",
+        "Columns to keep although they only number the rows (1, 2, 3, ..., or ids).",
         TEXTS,
         metavar="COLUMNS",
     )
@@ -62,7 +62,7 @@ class TableOptions:
         metavar="NAME",
     )
     dates: bool = declared(
-        False, "Read date columns (2024-02-01, 1.2.2024) as days since 1970-01-01."
+        False, "Read date columns (2024-02-01 14:15, 1.2.2024) as days since 1970-01-01."
     )
     index_base: int = declared(
         1, "Number of the first feature in SVMlight files.", whole_number(0, 1), usual="1"

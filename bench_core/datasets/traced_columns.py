@@ -56,10 +56,13 @@ def steps_before(estimator: Any) -> list[Any]:
     from sklearn.base import BaseEstimator
     from sklearn.pipeline import Pipeline
 
-    steps, inner, frame = list[Any](), estimator, sys._getframe(1)
-    while frame.f_back is not None:
-        frame = frame.f_back
-        outer = frame.f_locals.get("self")
+    steps, inner = list[Any](), estimator
+    frame: Any = sys._getframe(1)
+    while (frame := frame.f_back) is not None:
+        code, outer = frame.f_code, None
+        # a frame whose ``f_locals`` were read keeps all of them alive: read those of methods fit
+        if code.co_name.startswith("fit") and code.co_varnames[:1] == ("self",):
+            outer = frame.f_locals["self"]
         if outer is inner or not isinstance(outer, BaseEstimator):
             continue
         if isinstance(outer, Pipeline) and outer.steps[-1][1] is inner:
@@ -68,6 +71,18 @@ def steps_before(estimator: Any) -> list[Any]:
             break
         inner = outer
     return steps
+
+
+def output_names(steps: Sequence[Any], width: int) -> list[str]:
+    """Return the names of the ``width`` outputs of fitted steps, x0, x1, ... without names."""
+    from sklearn.pipeline import Pipeline
+
+    try:
+        whole = Pipeline([(str(k), step) for k, step in enumerate(steps)])
+        names = [*map(str, whole.get_feature_names_out())]
+    except Exception:  # a user's transformer may have none
+        names = []
+    return names if len(names) == width else [f"x{j}" for j in range(width)]
 
 
 def traced(steps: Sequence[Any], width: int) -> Traced | None:
@@ -103,6 +118,8 @@ def under_input_costs(
     used = sorted(frozenset[int]().union(*sources))
     table = source.table if isinstance(source, CostFile) else None
     listed = table.get("costs") if isinstance(table, Mapping) else None
+    if isinstance(listed, list) and any(isinstance(cell, list | Mapping) for cell in listed):
+        listed = None  # rows with names
     count = source.features if isinstance(source, CostModel) else None
     count = len(listed) if isinstance(listed, list) else count
     if count is not None:  # without names

@@ -121,11 +121,11 @@ def _part(
     n = len(frame)
     order = grouped_rows(queries, n)[0]
 
-    def column_of(values: Any, called: str) -> DataColumn | None:
+    def column_of(values: Any, called: str, name: str = "") -> DataColumn | None:
         if values is None:
             return None
         series = row_values(values, called, n).iloc[order]
-        return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
+        return DataColumn(series, name, called, lambda row: f"{called}, row {order[row]}")
 
     labels = column_of(y, label)
     assert labels is not None
@@ -142,8 +142,10 @@ def _part(
         if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
             what = "weights count copies of rows, in whole numbers from 1"
             raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
+    name_of_ids = "" if isinstance(queries, Queries) else "queries"  # a place is not an id
+    ids = column_of(queries, "queries", name_of_ids)
     return TablePart(
-        *(table, table.names, labels, column_of(queries, "queries"), column_of(split, "split")),
+        *(table, table.names, labels, ids, column_of(split, "split")),
         notes=tuple(notes),
         named=named,
         copies=copies,
@@ -237,15 +239,13 @@ def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
     return pd.Series(values).reset_index(drop=True)
 
 
-def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
+def grouped_rows(queries: Any, n: int, name: str = "queries") -> tuple[IntArray, Queries | None]:
     """Return an order of ``n`` rows that groups queries, and the queries. Raises InputError unless
     there is one id for each row."""
     import pandas as pd
 
     if queries is None:
         return np.arange(n), None
-    ids = DataColumn(
-        row_values(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
-    )
+    ids = DataColumn(row_values(queries, name, n), "", name, lambda row: f"{name}, row {row}")
     number, _ = pd.factorize(ids.texts())  # queries in order of first appearance
     return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

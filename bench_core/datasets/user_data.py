@@ -29,6 +29,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from hashlib import blake2b
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,7 @@ class Part:
     ``frame`` (n, d) holds the features: numbers as float32, or as float64 if float32 merges values;
     text as objects, "" if missing. ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash
     per query, or per row without queries; random splits use it. ``split`` (n,) is text or None.
+    Unless the task is ranking, queries are groups of rows that depend on each other.
     ``place`` turns a row number into "FILE, line N" (of data in memory "y, row N").
     """
 
@@ -100,6 +102,7 @@ class Part:
     typed: bool = True  # texts such as "NA" are texts, not missing cells
     formats: Mapping[str, str] = field(default_factory=dict)  # of columns (``ColumnEncoding``)
     copies: IntArray | None = None  # (n,) that a row represents
+    query: str = ""  # what names the queries, "" if they are only numbered
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -195,6 +198,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             typed=typed,
             formats=raw.table.formats,
             copies=raw.copies,
+            query="" if raw.query is None else raw.query.name,
         )
     by_split[next(iter(raw_parts))] = replace(by_split[next(iter(raw_parts))], notes=tuple(notes))
     return {name: by_split[name] for name in parts}
@@ -267,15 +271,30 @@ def splits_of(
     X, names, encodings = _encoded(parts, notes)
     kind = _task(options.task, parts, notes)
     y, classes = _numbered(kind, parts, notes, options.positive)
+    notes += _ids_in_two(parts)
+    ranking = kind is Task.RANKING
     train, valid, test = (
-        Examples(X[n], y[n], part.queries if kind is Task.RANKING else None, part.copies)
+        Examples(
+            X[n], y[n], part.queries if ranking else None, part.copies,
+            None if ranking else part.queries,
+        )
         for n, part in ((n, parts[n]) for n in SPLITS)
-    )
+    )  # fmt: skip
     return Splits(
         train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,
         notes=tuple(notes), costs_assumed=True,
         encodings=encodings, class_names=classes,
     )  # fmt: skip
+
+
+def _ids_in_two(parts: Mapping[str, Part]) -> Iterator[str]:
+    """Yield a note for each two parts that have ids of queries in common."""
+    for (a, first), (b, second) in combinations(parts.items(), 2):
+        if first.query and second.query and (count := len(np.intersect1d(first.unit, second.unit))):
+            yield (
+                f"{count} of {len(second.unit)} ids of {second.query!r} in {b} are in {a} too: if "
+                "they are the same, results are too good; give each to one split"
+            )
 
 
 def _same_columns(tables: Mapping[str, Part | TablePart], keep: Sequence[str]) -> dict[str, Part]:

@@ -154,7 +154,8 @@ def read_part(
     notes = [f"{name} is not used: all rows count alike" for name in unused]
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
     part = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
-    return replace(part, numbered=True, unwritten=fill, notes=tuple(notes))
+    query = "" if rows.qids is None else "qid"
+    return replace(part, numbered=True, unwritten=fill, notes=tuple(notes), query=query)
 
 
 def is_table(path: Path) -> bool:

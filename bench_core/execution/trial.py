@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
-from bench_core.arrays import FloatArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel
@@ -45,7 +45,8 @@ from bench_core.results.store_files import load_model, state_path
 from bench_core.splits import Splits
 
 LARGEST_VALUE = 1e30
-"""Maximum metric value per unit: sums for intervals must not overflow float32."""
+"""Maximum metric value per unit in float32, as sums for intervals must not overflow. Larger ones
+are kept in float64, and infinite ones as the largest."""
 
 VALUE_UNITS = 10_000
 """Maximum rows stored separately; more are stored as means of neighbours. A bootstrap of so many
@@ -141,7 +142,7 @@ class SplitScore:
     """Rows of results of one split's path by point, and the units' values at every point."""
 
     rows: tuple[OperatingPoint, ...]
-    units: int  # queries or rows, each with a value of the primary metric
+    units: int  # queries, groups or rows, each with a value of the primary metric
     primary: Mapping[int, FloatArray]  # by point number: condensed values (m,)
     weights: FloatArray  # (m,)
 
@@ -157,7 +158,7 @@ def score_split(
 ) -> SplitScore:
     """Compute metrics and costs of every point of a path, and under every cap. ``columns`` (d,) are
     the user's, counted instead of the features that they are encoded as."""
-    labels = Labels(examples.y, examples.groups, examples.multiplicity)
+    labels = Labels(examples.y, examples.units, examples.multiplicity)
     rows, primary = [], {}
     weights, units, names = np.zeros(0), 0, columns or range(costs.features)
 
@@ -169,8 +170,9 @@ def score_split(
     results = in_order(judged, [*points], threads)
     for (p, point), (values, cost) in zip(points.items(), results, strict=True):
         first = values[metrics[0].name]
-        units = len(first.values)
-        condensed, weights = condense(first.values, first.weights)
+        of_units, of_unit = by_group(first.values, first.weights, examples.units)
+        units = len(of_units)
+        condensed, weights = condense(of_units, of_unit)
         primary[p] = condensed
         read = readable(path.bought[[p]] > 0, costs)[0]
         rows.append(
@@ -206,10 +208,10 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
 def stored_values(
     split: str, examples: Examples, path: PredictedPath, score: SplitScore, points: Sequence[int]
 ) -> StoredValues:
-    """Values of a split, by query or row, at these ``points``."""
+    """Values of a split, by query, group or row, at these ``points``."""
     costs, rows = [], np.zeros(0)
     for p in points:
-        means, rows = unit_costs(path.cost[p], examples.groups, examples.weights, score.units)
+        means, rows = unit_costs(path.cost[p], examples.units, examples.weights, score.units)
         means, rows = condense(means, rows)
         costs.append(means)
     bought = path.bought[[*points]]
@@ -219,25 +221,37 @@ def stored_values(
     steps = np.zeros((len(points), depth, bought.shape[1]))
     for k, order in enumerate(orders):
         steps[k, : len(order)] = order[:depth]
-    metric = np.clip([score.primary[p] for p in points], -LARGEST_VALUE, LARGEST_VALUE)
-    arrays = [metric, np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
-    return StoredValues(split, tuple(points), *(array.astype(np.float32) for array in arrays))
+    metric = np.array([score.primary[p] for p in points])
+    finite = np.abs(metric, where=np.isfinite(metric), out=np.zeros_like(metric)).max(initial=0)
+    most = max(float(finite), LARGEST_VALUE)
+    metric = np.clip(metric, -most, most).astype(np.float32 if most == LARGEST_VALUE else float)
+    arrays = [np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
+    others = (array.astype(np.float32) for array in arrays)
+    return StoredValues(split, tuple(points), metric, *others)
 
 
 def unit_costs(
-    cost: FloatArray, queries: Queries | None, copies: FloatArray, units: int
+    cost: FloatArray, groups: Queries | None, copies: FloatArray, units: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean cost (m,) and number of rows (m,) of the ``units`` queries, frames or rows.
+    """Mean cost (m,) and number of rows (m,) of the ``units`` queries, groups or rows.
 
     A single unit if a metric (auc) has no value per query or row.
     """
-    if queries is None or units != len(queries):
-        if units == len(cost):
-            return cost, copies
-        return np.array([(cost * copies).sum() / copies.sum()]), np.array([copies.sum()])
-    starts = queries.boundaries[:-1]
-    rows = np.add.reduceat(copies, starts)
-    return np.add.reduceat(cost * copies, starts) / rows, rows
+    if groups is not None and units == len(groups):
+        return _means(cost, copies, groups.boundaries[:-1])
+    if units == len(cost):
+        return cost, copies
+    return np.array([(cost * copies).sum() / copies.sum()]), np.array([copies.sum()])
+
+
+def by_group(
+    values: FloatArray, weights: FloatArray, groups: Queries | None
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted means and weights of the groups, if the values are of their rows: rows of a patient
+    are not independent, so that intervals draw patients."""
+    if groups is None or len(values) != groups.rows:
+        return values, weights
+    return _means(values, weights, groups.boundaries[:-1])
 
 
 def condense(
@@ -247,7 +261,13 @@ def condense(
     if len(values) <= units:
         return values, weights
     step = -(-len(values) // units)
-    starts = np.arange(0, len(values), step)
+    return _means(values, weights, np.arange(0, len(values), step))
+
+
+def _means(
+    values: FloatArray, weights: FloatArray, starts: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted means and weights of the consecutive groups that begin at ``starts``."""
     total = np.add.reduceat(weights, starts)
     sums = np.add.reduceat(values * weights, starts)
     return np.divide(sums, total, out=np.zeros_like(sums), where=total > 0), total

@@ -126,8 +126,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         same_as=use.same_as,
         trees_paid=bool((draws.frame["evaluation_cost"] > 0).any()),
         tested=use.rows.get("test", 0) if metric.name == "accuracy" else 0,
-        checked=use.queries.get("valid") or use.rows.get("valid", 0),
-        scored="queries" if any(use.queries.values()) else "rows",
+        checked=use.units("valid"),
         undefined=draws.undefined,
     )
 
@@ -336,7 +335,7 @@ def facts(use: DatasetUse) -> Iterator[str]:
     """Yield the data set's facts in a few words."""
     if use.task:
         yield use.task
-    for sizes, noun in ((use.queries, "queries"), (use.rows, "rows")):
+    for sizes, noun in ((use.queries, use.units("test")[1]), (use.rows, "rows")):
         if any(sizes.values()):
             yield f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}"
     if use.features:

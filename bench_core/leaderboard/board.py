@@ -271,8 +271,7 @@ class Board:
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
     trees_paid: bool = False  # some evaluation of trees has a cost
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
-    checked: int = 0  # validation rows of one repeat, or queries
-    scored: str = "rows"  # or queries
+    checked: tuple[int, str] = (0, "rows")  # validation rows, groups or queries of one repeat
     undefined: str = ""  # where the metric is not defined, why, and the remedy
 
     def marks_of(self, row: Row) -> tuple[str, ...]:

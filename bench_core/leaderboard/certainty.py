@@ -34,7 +34,7 @@ from bench_core.statistics.comparison import (
     spread_of,
     tiers_and_ranks,
 )
-from bench_core.statistics.repeats import Level
+from bench_core.statistics.repeats import Level, on_same_rows
 from bench_core.terminal.wording import cost
 
 
@@ -78,11 +78,23 @@ def missing(draws: Draws) -> str:
 
 
 def quality_interval(metric: str, level: Level, line: FloatArray) -> Interval:
-    """Return the interval of a quality, within the bounds of its metric."""
+    """Return the interval of a quality, within the bounds of its metric.
+
+    Of few units it is computed for the log-odds of the position between the bounds (delta method),
+    as it is too narrow on one side otherwise.
+    """
     bounds: tuple[float, float] | None = None
     with suppress(UsageError):  # a run does not store the bounds of plugins' metrics
         bounds = getattr(parse_metric(metric), "bounds", None)
     (least, most), (low, high) = bounds or (-math.inf, math.inf), interval(level, line)
+    value, width = float(line @ level.observed), most - least
+    if level.few and math.isfinite(width) and least < value < most:
+        share = (value - least) / width
+        odds, slope = math.log(share / (1 - share)), width * share * (1 - share)
+        low, high = (
+            least + width / (1 + math.exp(-min(max(odds + (end - value) / slope, -700), 700)))
+            for end in (low, high)
+        )
     return Interval(max(low, least), min(high, most))
 
 
@@ -108,12 +120,39 @@ def cost_ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
     return np.divide(cost, other, out=free, where=~(other <= 0))
 
 
-def ratios(draws: Draws, chosen: Chosen) -> FloatArray:
-    """Return the saving of each repeat and learner in every draw (r, l, draws): the reference's
-    cost over the learner's; NaN without a sure point."""
+def replaced_costs(draws: Draws, chosen: Chosen) -> FloatArray:
+    """Return the reference's cost by repeat, learner and draw (r, l, draws), alike for all
+    learners; NaN without a sure point."""
     reference = draws.names.index(draws.reference)
     replaced = np.where(chosen.sure[:, reference, None], chosen.cost[:, reference], np.nan)
-    return cost_ratio(replaced[:, None] + 0 * chosen.cost, chosen.cost)
+    return np.broadcast_to(replaced[:, None], chosen.cost.shape)
+
+
+def mean_savings(draws: Draws, chosen: Chosen) -> FloatArray:
+    """Return the saving of each learner (l,): the reference's mean cost over the repeats, divided
+    by the learner's. A mean of the repeats' savings would be too large."""
+    whole = replaced_costs(draws, chosen)
+    return cost_ratio(draws.mean(whole), draws.mean(chosen.cost))
+
+
+def log_savings(draws: Draws, chosen: Chosen) -> FloatArray:
+    """Return values (r, l, draws) whose mean over repeats is the logarithm of ``mean_savings`` in
+    every draw, and which vary over repeats as it does (delta method). A learner or reference that
+    is not sure in a draw saves nothing there."""
+    whole, own = replaced_costs(draws, chosen), chosen.cost
+    whole, own = (np.where(np.isnan(a), b, a) for a, b in ((whole, own), (own, whole)))
+    whole, own = np.nan_to_num(whole, nan=1.0), np.nan_to_num(own, nan=1.0)
+    weight = np.zeros(len(own))
+    groups = on_same_rows(draws.found)
+    for same in groups:
+        weight[same] = 1 / (len(same) * len(groups))  # as ``over_repeats`` does
+    means = [np.tensordot(weight, cost, 1) for cost in (whole, own)]
+    apart = [
+        np.divide(cost, mean, out=np.ones_like(cost), where=mean > 0)
+        for cost, mean in zip((whole, own), means, strict=True)
+    ]
+    logs = np.log(np.clip(cost_ratio(*means), 1 / _FREE, _FREE)) + (apart[0] - apart[1])
+    return np.asarray(logs.round(6))
 
 
 _FREE = 1e6  # saving of a learner that pays nothing
@@ -127,14 +166,11 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
     if not keeps:
         return [(math.nan, Saved())] * len(learners)
     reference = draws.names.index(draws.reference)
-    ratio = ratios(draws, chosen)
-    saving = draws.mean(ratio).tolist()
+    saving = mean_savings(draws, chosen).tolist()
     saved = {k: Saved(dominated=dominated(draws, chosen, k)) for k in keeps}
     compared = [k for k in keeps if k in draws.places] if reference in draws.places else []
     if compared:
-        # the reference is needed in draws in which a learner is not sure
-        logs = np.log(np.clip(np.nan_to_num(ratio, nan=1.0, posinf=_FREE), 1 / _FREE, _FREE))
-        logs = logs.round(6)
+        logs = log_savings(draws, chosen)
         level = draws.level(logs, compared)
         least = share_of(best.held[:, reference], lost_below(share), draws.higher)[:, None]
         excess = draws.level((chosen.held - least) * draws.sign, compared)
@@ -179,7 +215,11 @@ def dominated(draws: Draws, chosen: Chosen, k: int) -> bool:
 
 
 def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:
-    low, high = np.exp(spread_of(logs, learner, share))
+    # of repeats with rows of their own, draws have no more than the spread
+    alone = logs.groups > 1 and not logs.shared.any()
+    ends = interval(logs, np.eye(len(logs.draws))[learner], share) if alone else None
+    with np.errstate(over="ignore"):  # two repeats may leave all savings possible
+        low, high = np.exp(ends or spread_of(logs, learner, share))
     return Interval(float(min(low, saving)), float(max(high, saving)))
 
 

@@ -135,10 +135,11 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
 def _too_few(board: Board, likeliest: Row) -> str:
     """Return how many validation rows would make a likely model sure, "" if unknown."""
     enough = likeliest.likely.enough if likeliest.likely else math.inf
-    if not (math.isfinite(enough) and board.checked):
+    number, units = board.checked
+    if not (math.isfinite(enough) and number):
         return ""
-    much = math.ceil(float(f"{enough * board.checked:.1g}"))
-    return f": {board.checked} validation {board.scored} are too few (about {much} would do)"
+    much = math.ceil(float(f"{enough * number:.1g}"))
+    return f": {number} validation {units} are too few (about {much} would do)"
 
 
 def _reached(board: Board, pick: Pick) -> str:

@@ -343,7 +343,9 @@ class Draws:
         the budgets ``brief``. Draws in which the metric is not defined are left out."""
         shape = len(self.repeats), len(self.names), 1 + (self.resamples if self.found else 0)
         chosen = {limit: Chosen.nothing(shape, limit) for limit in limits}
-        curves = {budget: np.full(shape, np.nan, dtype=np.float32) for budget in brief}
+        most = np.nanmax(np.abs(self._figures["test_quality"]), initial=0)
+        kind = np.float32 if most <= np.finfo(np.float32).max else np.float64
+        curves = {budget: np.full(shape, np.nan, dtype=kind) for budget in brief}
         defined = np.ones(shape[2], dtype=bool)
         seeds = [seed for _, seed in with_seeds(self.found)] or [0] * shape[0]
         for r, seed in enumerate(seeds):

@@ -219,8 +219,8 @@ METHODS = {
     f"point that is sure to keep {SHARE:.0%} of {{reference}}'s best quality, by a one-sided "
     f"{CONFIDENCE} bound of the paired difference on validation, joint at {JOINT_LEVEL:.0%} for "
     "the points of a learner.",
-    "intervals": "Intervals ({intervals}) and ties are from a paired bootstrap over queries or "
-    "rows that repeats the choice of the point on validation in every resample{student}.",
+    "intervals": "Intervals ({intervals}) and ties are from a paired bootstrap over queries, "
+    "groups or rows that repeats the choice of the point on validation in every resample{student}.",
     "against": "A p is for no difference to {against}, two-sided and by the same method, adjusted "
     "by Holm's method over the learners of its column.",
 }
@@ -284,7 +284,7 @@ def _data(name: str, use: DatasetUse) -> str:
     rows, queries = (
         "/".join(str(of.get(split, 0)) for split in SPLITS) for of in (use.rows, use.queries)
     )
-    ranked = f" ({queries} queries)" if queries != "0/0/0" else ""
+    ranked = f" ({queries} {use.units('test')[1]})" if queries != "0/0/0" else ""
     generated = ", a generated stand-in" if use.stand_in else ""
     unit = f" {use.unit}" if use.unit not in ("", "cost", None) else ""
     return (

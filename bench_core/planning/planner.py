@@ -12,6 +12,7 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
+from bench_core.data import Frames
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
@@ -149,7 +150,7 @@ class _Planner:
             reason = ""
             if task not in metric.tasks:
                 reason = f"does not apply to {task} ({label})"
-            elif metric_of(metric).pictures and splits.valid.frames is None:
+            elif metric_of(metric).pictures and not isinstance(splits.valid.groups, Frames):
                 reason = f"applies only to pictures; the rows of {label} are not pixels"
             if reason and self.request.metrics:
                 raise UsageError(
@@ -240,7 +241,7 @@ class _Planner:
             features=len({*splits.columns}),  # as cost files count them
             classes=splits.classes,
             rows={name: len(examples) for name, examples in parts.items()},
-            queries={name: len(examples.queries or ()) for name, examples in parts.items()},
+            queries={name: len(examples.units or ()) for name, examples in parts.items()},
             metrics=metrics,
             undefined=undefined,
             notes=tuple(notes),

@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bench_core._io.digests import canonical
-from bench_core.arrays import Float32Array
+from bench_core.arrays import Float32Array, FloatArray
+from bench_core.data import Task
 from bench_core.splits import Note
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
@@ -61,7 +62,8 @@ class DatasetUse:
     features: int = 0
     classes: int = 0  # 0 if the task has none
     rows: Mapping[str, int] = field(default_factory=dict)  # by split
-    queries: Mapping[str, int] = field(default_factory=dict)  # by split, 0 for independent rows
+    # by split, queries or groups of rows that depend on each other; 0 for independent rows
+    queries: Mapping[str, int] = field(default_factory=dict)
     price_of_everything: float = 0.0  # all sensors for one row
     unit: str = ""  # unit of all prices and costs
     metrics: tuple[str, ...] = ()  # the run's metrics for this task, the primary one first
@@ -74,6 +76,12 @@ class DatasetUse:
     accounting: str = "path"
     cheapest_price: float = 0.0  # of a feature that is not free; 0: unknown
     same_as: str = ""  # name of the data under the run's first accounting
+
+    def units(self, split: str) -> tuple[int, str]:
+        """Return the number of units of a split that statistics draw, and what they are."""
+        if not any(self.queries.values()):
+            return self.rows.get(split, 0), "rows"
+        return self.queries.get(split, 0), "queries" if self.task == Task.RANKING else "groups"
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> DatasetUse:
@@ -178,7 +186,7 @@ class StoredValues:
 
     split: str
     points: tuple[int, ...]
-    metric: Float32Array  # (p, m) the primary metric
+    metric: FloatArray | Float32Array  # (p, m) the primary metric; float64 if values are huge
     cost: Float32Array  # (p, m) per row of each unit
     weights: Float32Array  # (m,) of the metric
     rows: Float32Array  # (m,) rows of each unit, with multiplicity
@@ -188,7 +196,7 @@ class StoredValues:
     steps: Float32Array | None = None
 
     @property
-    def arrays(self) -> dict[str, Float32Array]:
+    def arrays(self) -> dict[str, FloatArray | Float32Array]:
         """Arrays by name."""
         named = {f.name: getattr(self, f.name) for f in fields(StoredValues)[2:]}
         return {name: array for name, array in named.items() if array is not None}

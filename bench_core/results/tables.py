@@ -127,10 +127,15 @@ def points_of(db: sqlite3.Connection, trial: Trial) -> tuple[OperatingPoint, ...
 
 def packed(values: StoredValues) -> bytes:
     """Compress values: a line of JSON with the points and the shape of each array, then the arrays'
-    numbers (little-endian float32) in the same order."""
+    numbers (little-endian float32) in the same order; "wide" names those that are float64."""
     arrays = values.arrays
-    header = {"points": values.points, **{name: array.shape for name, array in arrays.items()}}
-    numbers = (array.astype("<f4").tobytes() for array in arrays.values())
+    header: dict[str, Any] = {
+        "points": values.points,
+        **{name: array.shape for name, array in arrays.items()},
+    }
+    if wide := [name for name, array in arrays.items() if array.dtype == np.float64]:
+        header["wide"] = wide
+    numbers = (array.astype("<f8" if n in wide else "<f4").tobytes() for n, array in arrays.items())
     return zlib.compress(b"".join([json.dumps(header).encode(), b"\n", *numbers]), 1)
 
 
@@ -138,13 +143,13 @@ def unpacked(split: str, block: bytes) -> StoredValues:
     """Invert ``packed``."""
     header, _, numbers = zlib.decompress(block).partition(b"\n")
     shapes = json.loads(header)
-    points = tuple(shapes.pop("points"))
-    flat = np.frombuffer(numbers, "<f4").astype(np.float32, copy=False)
+    points, wide = tuple(shapes.pop("points")), shapes.pop("wide", ())
     arrays, start = {}, 0
     for name, shape in shapes.items():
-        stop = start + prod(shape)
-        arrays[name] = flat[start:stop].reshape(shape)
-        start = stop
+        kind = np.dtype("<f8" if name in wide else "<f4")
+        flat = np.frombuffer(numbers, kind, prod(shape), start)
+        arrays[name] = flat.astype(kind.newbyteorder("="), copy=False).reshape(shape)
+        start += flat.nbytes
     return StoredValues(split, points, **arrays)
 
 

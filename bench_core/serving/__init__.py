@@ -6,6 +6,7 @@ walks of a ``Program`` give the same answers: ``on_demand`` serves rows that ask
 many known rows without a cap.
 """
 
+from bench_core.serving.explanation import ExplainedStep, Explanation
 from bench_core.serving.folder import Folder, write_folder
 from bench_core.serving.policy_program import PolicyProgram, Sums
 from bench_core.serving.predictor import Predictor, load
@@ -32,6 +33,8 @@ __all__ = [
     "Answer",
     "Answers",
     "Columns",
+    "ExplainedStep",
+    "Explanation",
     "Exportable",
     "Finish",
     "Folder",

@@ -13,6 +13,7 @@ import numpy as np
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
+from bench_core.serving.explanation import Watch, plain
 from bench_core.serving.gates import answers, finished, kernel_sums, leave
 from bench_core.serving.program import END, Program
 from bench_core.serving.row_state import (
@@ -67,16 +68,18 @@ class RowWalk:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_free": []}  # compiled generators cannot be copied
 
-    def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+    def rounds(
+        self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None = None
+    ) -> Rounds:
         """Walk ``count`` rows, each by itself without ``queries``; in each round all unfinished
-        rows make a request.
+        rows make a request. ``watch`` sees a single row after each step.
 
         Without a cap a row requests all features that the trees of a segment (``segments``) always
         need at once. With a cap it makes one purchase after another.
         """
         shared = queries is not None and not pays_by_row(self.needs.costs)
-        if self.pauses or cap is not None or self.prices is None or shared:
-            return (yield from self._together(count, queries, cap))
+        if self.pauses or cap is not None or self.prices is None or shared or watch is not None:
+            return (yield from self._together(count, queries, cap, watch))
         results = yield from side_by_side({i: self._alone() for i in range(count)})
         return [results[i] for i in range(count)]
 
@@ -103,7 +106,9 @@ class RowWalk:
         self._free.append(room)  # the room of an abandoned row is not reused
         return Answer(score, float(price + walked), features, step, HOW[how])
 
-    def _together(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+    def _together(
+        self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None
+    ) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
         program, rows = self.program, Rows(self.program, count)
         boundaries = None if queries is None else queries.boundaries
@@ -118,6 +123,9 @@ class RowWalk:
                 if not within[i]:
                     splits, trees, *_ = rooms[i].row.due.tolist()
                     rows.end_capped(i, splits, trees)
+                    if watch is not None:
+                        paid = float(self._bill(rows, purchases, queries)[i])
+                        watch(number, None, paid, rows.score[i])
             here = np.array([i for i in there if within[i]], dtype=np.int64)
             if len(here) == 0:
                 continue
@@ -132,6 +140,10 @@ class RowWalk:
             for i, row in zip(here.tolist(), states, strict=True):
                 row.place[STEP], row.scores[0] = rows.next[i], rows.sums[i]
                 row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
+            if watch is not None:
+                paid = float(self._bill(rows, purchases, queries)[0])
+                score = plain(answers(program, rows, boundaries))
+                watch(number, score, paid, rows.score[0].copy())
         scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, queries)
         by_row = scores.tolist() if scores.ndim == 1 else [*scores]
         features = [np.array([*bought.features], dtype=np.int64) for bought in purchases]

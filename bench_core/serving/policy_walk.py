@@ -13,6 +13,7 @@ from bench_core.costs.model import Acquired, CostModel
 from bench_core.data import Queries
 from bench_core.sequential import ROUNDING, Evaluated, Rows, Sequential
 from bench_core.serving.block_walk import BlockWalk
+from bench_core.serving.explanation import Watch, plain
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_of
 
@@ -48,8 +49,11 @@ class PolicyWalk:
             rows.cells[row, column] = X[row, column]
         return self._answers(rows, queries)
 
-    def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
-        """Walk ``count`` rows; each makes one purchase per round."""
+    def rounds(
+        self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None = None
+    ) -> Rounds:
+        """Walk ``count`` rows; each makes one purchase per round. ``watch`` sees a single row after
+        each."""
         rows, requests = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -61,6 +65,10 @@ class PolicyWalk:
             for i, columns, values in asks:
                 rows.cells[i, columns] = values
                 requests[i].append(columns)
+            if watch is not None and (asks or not rows.steps.any()):
+                now = self._answers(rows, queries)
+                score = plain(now.scores)
+                watch(int(now.step[0]), score, float(now.spent[0]), np.atleast_1d(score))
         answers = self._answers(rows, queries)
         scores = answers.scores.tolist() if answers.scores.ndim == 1 else [*answers.scores]
         how = np.where(answers.capped, "cap", "end").tolist()

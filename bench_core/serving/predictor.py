@@ -18,6 +18,7 @@ from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError
 from bench_core.sequential import ROUNDING
 from bench_core.serving.block_walk import BlockWalk
+from bench_core.serving.explanation import Explanation, Record
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
 from bench_core.serving.policy_program import PolicyProgram
@@ -143,14 +144,32 @@ class Predictor:
         requested twice. The row never costs more than ``cap``: it answers at the last point of the
         path that it reached. A model that compares rows of a query treats the row as a query.
         """
-        if not callable(acquire) and (not hasattr(acquire, "keys") or hasattr(acquire, "columns")):
-            kind = type(acquire).__name__
-            raise UsageError(
-                "predict takes a row as a mapping, or a function that returns its cells, not a "
-                f"{kind}; predict_rows takes tables"
-            )
-        cells: Any = acquire if callable(acquire) else lambda names: acquire
-        return self._run(1, None, cap, lambda _, names: cells(names))[0]
+        return self._run(1, None, cap, _of_row(acquire, "predict"))[0]
+
+    def explain(self, row: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Explanation:
+        """Explain the answer of one row, given as to ``predict``: what it bought in order, the
+        score after each step, and why it stopped.
+
+        >>> predictor.explain({"age": 61, "hb": None})  # doctest: +SKIP
+        step 0: bought age for 1, score -0.4
+        step 1: bought hb for 3, score 1.2
+        score 1.2 for 4; the model has no further step
+        """
+        cells, limit = AskedCells(self._raw, 1), self._limit(cap)
+        record, acquire = Record(cells.names[0]), _of_row(row, "explain")
+
+        def fill(row: int, features: IntArray, values: Float32Array) -> None:
+            cells.fill(row, features, values, acquire)
+
+        (answer,) = _answered(self._walk.rounds(1, None, limit, record.watch), fill)
+        answer.bought = tuple(cells.names[0])
+        if limit is None:
+            return record.explained(answer, self.program, "")
+        amount = min(inf if given is None else given for given in (cap, self.cap))
+        why = f"the next purchase or evaluation would exceed the cap of {amount:.6g}"
+        if amount < self.least_cap:
+            why = f"the cap of {amount:.6g} is below {self.least_cap:.6g}, the price of any answer"
+        return record.explained(answer, self.program, why)
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -307,6 +326,18 @@ class Predictor:
     @cached_property
     def _needs(self) -> FeatureNeeds:
         return FeatureNeeds(self.program.features, self.costs)
+
+
+def _of_row(row: Acquire | Mapping[str, Any], method: str) -> AcquireFor:
+    """Return the function that asks for the cells of one row. Raises UsageError for a table."""
+    if callable(row):
+        return lambda _, names: row(names)
+    if not hasattr(row, "keys") or hasattr(row, "columns"):
+        raise UsageError(
+            f"{method} takes a row as a mapping, or a function that returns its cells, not a "
+            f"{type(row).__name__}; predict_rows takes tables"
+        )
+    return lambda _, names: row
 
 
 def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:

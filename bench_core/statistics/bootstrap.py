@@ -81,6 +81,8 @@ class Candidates:
     moments: FloatArray
     # (p, JOINT_DRAWS) jointly normal deviations of the mean validation qualities
     deviations: Float32Array
+    # test units of equal weight that would be as certain, and test rows; at most of blocks
+    tested: tuple[int, int]
 
     @classmethod
     def of(
@@ -94,7 +96,9 @@ class Candidates:
         """Points with these units, condensed to at most ``blocks`` blocks (default: as they are).
         ``other``: validation quality by unit of the reference's best point."""
         small = [units.condensed(blocks or len(units.weights)) for units in (valid, test)]
-        return cls(small[0], small[1], keys, moments(valid, other), deviations(valid))
+        most = blocks or BLOCKS
+        tested = min(equal_units(test.weights), most), min(round(float(test.rows.sum())), most)
+        return cls(small[0], small[1], keys, moments(valid, other), deviations(valid), tested)
 
     def at(self, places: IntArray) -> Candidates:
         """The points at these places, in their order."""
@@ -103,7 +107,16 @@ class Candidates:
             for one in (self.valid, self.test)
         )
         keys = [self.keys[k] for k in places]
-        return Candidates(valid, test, keys, self.moments[:, places], self.deviations[places])
+        found = self.moments[:, places], self.deviations[places], self.tested
+        return Candidates(valid, test, keys, *found)
+
+
+def equal_units(weights: Values) -> int:
+    """Number of units of equal weight whose mean has a variance that is known as well as that of
+    units with these ``weights`` (m,), after Satterthwaite (1946). AUC weighs the classes alike, so
+    that its variance is mostly that of the few rows of the rarer class."""
+    squares = np.square(weights.astype(np.float64) / max(float(weights.max(initial=0)), _TINY))
+    return max(round(float(squares.sum()) ** 2 / max(float(squares @ squares), _TINY)), 1)
 
 
 def moments(units: Units, other: FloatArray | Float32Array | None = None) -> FloatArray:
@@ -206,6 +219,8 @@ def errors(
     residuals = np.ldexp(residuals, -np.frexp(largest)[1])  # float32 holds their squares
     counts = _counts(len(weights), resamples + 1, seed, 0)
     with one_thread():
+        largest = max(float(np.abs(residuals).max(initial=0)), _TINY)
+        residuals = np.ldexp(residuals, -math.frexp(largest)[1])  # squares of any size in float32
         spread = (counts @ np.square(residuals).T.astype(np.float32)).astype(np.float64)
         whole = (counts @ weights.astype(np.float32)).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -252,22 +267,28 @@ def _libraries() -> ThreadpoolController:
 
 
 _LEAST, _TINY = np.float32(1e-30), 1e-300
+_MOST = 1e33  # a draw sums 512 blocks of 20 rows of at most 1e30
 
 
-def _sums(values: Values, weights: Values, blocks: int) -> Float32Array:
-    """Weighted sums (p, at most ``blocks``) of values (p, m) over random blocks of units. The
-    blocks depend only on the number of units."""
+def _sums(values: Values, weights: Values, blocks: int) -> Values:
+    """Weighted sums (p, at most ``blocks``) of values (p, m) over random blocks of units, in
+    float32 if they fit. The blocks depend only on the number of units."""
     count = len(weights)
     if count <= blocks:
-        return np.asarray(values * weights, dtype=np.float32)
+        return _single(values * weights)
     order, whole = _shuffled(count), count - count % blocks
     product = np.asarray(values.take(order, axis=1) * weights[order])
     sums = product[:, :whole].reshape(len(values), -1, blocks).sum(axis=1)
     sums[:, : count - whole] += product[:, whole:]
-    return np.asarray(sums, dtype=np.float32)
+    return _single(sums)
 
 
-def _totals(units: Units, blocks: int) -> Float32Array:
+def _single(sums: Values) -> Values:
+    """Round to float32, unless a total of the values would overflow."""
+    return sums if np.abs(sums).max(initial=0) > _MOST else sums.astype(np.float32)
+
+
+def _totals(units: Units, blocks: int) -> Values:
     """Weights and rows by block (2, blocks)."""
     both = np.array([units.weights, units.rows])
     return _sums(both, np.ones(both.shape[1], dtype=np.float32), blocks)

@@ -131,26 +131,26 @@ def better_than(level: Level, higher: bool) -> BoolArray:
         noise = _noise(level, lambda of: _pair_variances(of)[pairs])
         p = holm(2 * _above(level, size, *noise))
     else:
-        p = _step_down(level.draws[:, 1:], size / _widening(level, LEVEL), first, second)
+        p = _step_down(level, size, first, second)
     found = np.zeros((learners, learners), dtype=bool)
     found[pairs] = p <= 1 - LEVEL
     better: BoolArray = (found | found.T) & (value > 0)
     return better
 
 
-def _step_down(
-    draws: FloatArray, size: FloatArray, first: IntArray, second: IntArray
-) -> FloatArray:
+def _step_down(level: Level, size: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Return, by pair, the fraction of draws in which some pair of at most its standardised
     difference has larger noise."""
+    draws = level.draws[:, 1:]
     noise = draws - draws.mean(axis=1, keepdims=True)
     error = np.sqrt(_pair_variances(np.atleast_2d(np.cov(noise)))[first, second])
     # two learners with the same difference in all draws differ with certainty
     error[error == 0] = np.where(size[error == 0] > 0, 1e-300, np.inf)
-    order, highest, p = np.argsort(size / error), np.zeros(noise.shape[1]), np.zeros(len(size))
+    least = _as_draws(level, size / error)
+    order, highest, p = np.argsort(least), np.zeros(noise.shape[1]), np.zeros(len(size))
     for k in order:
         np.maximum(highest, np.abs(noise[first[k]] - noise[second[k]]) / error[k], out=highest)
-        p[k] = (highest >= size[k] / error[k]).mean()
+        p[k] = (highest >= least[k]).mean()
     p[order] = np.maximum.accumulate(p[order][::-1])[::-1]
     return p
 
@@ -224,5 +224,25 @@ def _widening(level: Level, share: float) -> float:
     are already Student's."""
     from scipy.special import ndtri, stdtrit
 
+    if level.groups > 1:
+        return 1.0
     at = (1 + share) / 2
-    return float(stdtrit(_freedom(level)[0], at) / ndtri(at)) if level.groups == 1 else 1.0
+    return float(stdtrit(_freedom(level)[0], at) / ndtri(at)) * _lacking(level)
+
+
+def _lacking(level: Level) -> float:
+    """Ratio of a standard error to that of the draws, which divide by n units instead of n - 1.
+    It is left out for single rows, of which there are many."""
+    units = max(level.units, 2)
+    return (units / (units - 1)) ** 0.5 if level.few else 1.0
+
+
+def _as_draws(level: Level, size: FloatArray) -> FloatArray:
+    """Return the sizes that draws exceed as often as Student's distribution exceeds these ones, in
+    standard errors."""
+    from scipy.special import ndtri, stdtr
+
+    if not level.few:  # one factor is as good in all of the tail
+        return size / _widening(level, LEVEL)
+    found: FloatArray = -ndtri(stdtr(_freedom(level)[0], -size / _lacking(level)))
+    return found

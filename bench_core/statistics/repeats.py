@@ -38,8 +38,15 @@ class Level:
     within: FloatArray  # from units
     shared: FloatArray  # part of ``within`` from units common to all groups
     between: FloatArray  # from groups, including the rest of ``within``
-    units: int  # number of units or blocks
+    units: int  # number of units of equal weight that would be as certain, at most of blocks
+    rows: int  # number of rows, at most of blocks
     groups: int = 1
+
+    @property
+    def few(self) -> bool:
+        """True if groups of rows or a rare class decide how certain the values are, so that there
+        are fewer units than rows."""
+        return self.units < self.rows
 
     @property
     def observed(self) -> FloatArray:
@@ -47,11 +54,12 @@ class Level:
         return self.draws[:, 0]
 
 
-def of_units(draws: FloatArray, units: int) -> Level:
-    """Return the level of one repeat, from ``bootstrap.draw``."""
+def of_units(draws: FloatArray, units: int, rows: int = 0) -> Level:
+    """Return the level of one repeat, from ``bootstrap.draw`` of so many ``units`` of equal weight,
+    which have so many ``rows``, by default one each."""
     within = np.cov(draws[:, 1:]) if draws.shape[1] > 2 else np.zeros((len(draws),) * 2)
     within = np.atleast_2d(within)
-    return Level(draws, within, within, np.zeros_like(within), units)
+    return Level(draws, within, within, np.zeros_like(within), units, rows or units)
 
 
 def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
@@ -64,21 +72,22 @@ def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
     if n == 1:
         return groups[0]
     observed = np.stack([group.observed for group in groups])  # (n, learners)
-    units = np.mean([group.draws for group in groups], axis=0)
+    drawn = np.mean([group.draws for group in groups], axis=0)
     mean = np.mean([group.within for group in groups], axis=0)
     within, shared = mean / n, np.zeros_like(mean)
     if same_units:
-        within = np.atleast_2d(np.cov(units[:, 1:]))
+        within = np.atleast_2d(np.cov(drawn[:, 1:]))
         # variance of the mean from units within each group (two-way analysis of variance)
         shared = within - (mean - within) / (n - 1)
     rng = np.random.default_rng(seed)
-    times = rng.standard_normal((units.shape[1], n))
+    times = rng.standard_normal((drawn.shape[1], n))
     times *= np.sqrt((n - 1) / rng.chisquare(n - 1, (len(times), 1)))
     times[0] = 0
     effects = (observed - observed.mean(axis=0)) / np.sqrt(n * (n - 1))
-    moved = (units if same_units else units[:, :1]) + (times @ effects).T
+    moved = (drawn if same_units else drawn[:, :1]) + (times @ effects).T
     spread = np.atleast_2d(np.cov(observed.T)) / n
-    return Level(moved, within, shared, spread, min(group.units for group in groups), n)
+    sizes = min(of.units for of in groups), min(of.rows for of in groups)
+    return Level(moved, within, shared, spread, *sizes, n)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +175,8 @@ def _pooled(parts: Sequence[Candidates]) -> Candidates:
     )
     keys = [key for c in parts for key in c.keys]
     deviations = np.concatenate([c.deviations for c in parts])
-    return Candidates(valid, test, keys, np.hstack([c.moments for c in parts]), deviations)
+    moments = np.hstack([c.moments for c in parts])
+    return Candidates(valid, test, keys, moments, deviations, parts[0].tested)
 
 
 def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
@@ -179,8 +189,8 @@ def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
 def over_repeats(repeats: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:
     """Return the level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each.
     Repeats on the same rows (seeds on one split) are joined first."""
-    units = [len(next(iter(repeat.candidates.values())).test.weights) for repeat in repeats]
-    levels = [of_units(own, min(m, BLOCKS)) for own, m in zip(values, units, strict=True)]
+    first = [next(iter(repeat.candidates.values())) for repeat in repeats]  # all have these units
+    levels = [of_units(own, *of.tested) for own, of in zip(values, first, strict=True)]
     groups = [joined([levels[k] for k in same], same_units=True) for same in on_same_rows(repeats)]
     return joined(groups, same_units=False)
 

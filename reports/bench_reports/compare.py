@@ -197,15 +197,13 @@ def _answer(
     from bench_core.results.budgets import limit_words
     from bench_core.statistics.repeats import on_same_rows
 
-    # units are queries if there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     repeats, pairs, others = pairs_within(
         info, store, frame, dataset, names, limit, interest=interest, against=against
     )
     words = limit_words(limit, judge.name, info.reference)
     at = re.sub("^within", "at a cost of", words)
-    unit = "queries" if use.queries["test"] else "rows"
-    number = use.queries["test"] or use.rows["test"]
+    number, unit = use.units("test")
     what = at if limit.kind == "quality" else f"{judge.name} {at}"
     title = f"{dataset}: {what}, {count(len(repeats), 'repeat')} of {number} {unit}"
     yield Table(TITLES, [*map(_row, pairs)], "", TITLES[2:], title=title)

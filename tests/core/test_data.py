@@ -63,13 +63,13 @@ def test_drawn_pixels_make_no_picture():
 
 def test_models_do_not_see_the_frames_that_metrics_see():
     frames = Frames(np.array([0, 2]), np.array([2]))
-    rows = Examples(np.zeros((2, 1), np.float32), np.zeros(2), frames=frames)
+    rows = Examples(np.zeros((2, 1), np.float32), np.zeros(2), groups=frames)
     assert rows.features.queries is None
-    assert rows.groups is frames
+    assert rows.units is frames
     queries = Queries(np.array([0, 2]))
-    assert Examples(rows.X, rows.y, queries).groups is queries
-    for wrong in ({"queries": queries, "frames": frames}, {"frames": Frames(np.array([0, 3]))}):
-        with pytest.raises(ValueError, match="frames cover"):
+    assert Examples(rows.X, rows.y, queries).units is queries
+    for wrong in ({"queries": queries, "groups": frames}, {"groups": Frames(np.array([0, 3]))}):
+        with pytest.raises(ValueError, match="groups cover"):
             Examples(rows.X, rows.y, **wrong)
 
 

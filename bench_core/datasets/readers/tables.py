@@ -414,7 +414,8 @@ def read_table(
     lines = [line.decode("utf-8", "replace") for line in beginning]
     separator = said[1].decode() if said else max(",;\t|", key=partial(_fits, lines))
     names, starts, width, again = _counted(path, raw, separator)
-    written_as = {j: str for j, n in enumerate(names) if as_text or n in text or n.lower() in text}
+    named = {n for n in names if n and (as_text or n in text or n.lower() in text)}
+    written_as = {j: str for j, n in enumerate(names) if n in named}
     form: dict[str, Any] = {"sep": separator, "header": 0, "names": range(width)}
     frame = _csv(path, raw, dtype=written_as, **form)
     if again and not any(map(is_number, names)):
@@ -453,6 +454,7 @@ def _counted(path: Path, raw: bytes, separator: str) -> tuple[list[str], array[i
     end of each line. Raises InputError with the lines of other rows.
     """
     starts, counts, again, header = array("q"), array("q"), 0, b""
+    mark, ends = separator.encode(), 0  # lines that end with a separator
     names: list[str] = []
     for number, line, cells in _records(path, raw, separator):
         if not isinstance(cells, int) and not starts:
@@ -460,6 +462,7 @@ def _counted(path: Path, raw: bytes, separator: str) -> tuple[list[str], array[i
             names = [re.sub(r"\s*\n\s*", " ", str(cell).strip()) for cell in cells]
         elif line == header and not again:
             again = number
+        ends += line.endswith(mark, 0, len(line.rstrip(b" \n")))
         starts.append(number)
         counts.append(cells if isinstance(cells, int) else len(cells))
     usual = Counter(counts[1:]).most_common(1)
@@ -468,7 +471,7 @@ def _counted(path: Path, raw: bytes, separator: str) -> tuple[list[str], array[i
     width, rows = usual[0]
     if width == len(names) - 1 and not names[-1]:
         names.pop()
-    elif width == len(names) + 1:
+    elif width == len(names) + 1 and ends >= rows:
         names.append("")
     if width != len(names) and rows * 2 > len(counts):
         raise InputError(

@@ -182,6 +182,19 @@ def test_cells_that_a_sparse_matrix_does_not_store_are_missing_on_demand():
             np.testing.assert_array_equal(one.X, np.tile([0.0, 2.0, gap], (len(one), 1)))
 
 
+def test_ids_of_rows_are_groups_in_every_task():
+    test = X[:10] + 1, Y[:10], IDS[:10]
+    splits = array_splits(X, Y, IDS, test=test)
+    same = array_splits(X, Y, IDS, test=test, options=TableOptions(task="binary"))
+    assert [part.queries is None for part in (splits.test, same.test)] == [False, True]
+    assert same.test.units.sizes.tolist() == splits.test.queries.sizes.tolist() == [5, 5]
+    notes = [str(note) for note in same.notes if "ids of 'queries'" in str(note)]
+    assert sum(int(note.split()[0]) for note in notes) == 2  # in train or validation
+    groups = Queries(np.arange(0, N + 1, 5)), Queries(np.array([0, 5, 10]))
+    numbered = array_splits(X, Y, groups[0], test=(*test[:2], groups[1]))
+    assert not [note for note in numbered.notes if "ids of" in str(note)]
+
+
 def test_rows_of_a_query_are_put_together_and_stay_in_one_split():
     order = RNG.permutation(N)
     splits = array_splits(X[order], IDS[order] % 3, queries=IDS[order])

@@ -733,3 +733,27 @@ def test_a_sparse_matrix_is_its_array():
     one = BudgetedClassifier(**FAST).fit(sparse, y)
     two = BudgetedClassifier(**FAST).fit(sparse.toarray(), y)
     assert one.predict_proba(sparse).tolist() == two.predict_proba(sparse.toarray()).tolist()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimator", [BudgetedClassifier, BudgetedRegressor])
+def test_rows_of_a_group_stay_in_one_part(estimator, weighted, monkeypatch):
+    """Labels are coin tosses by patient, and the one feature tells patients apart."""
+    rng, parts = np.random.default_rng(0), []
+    patient = rng.permutation(np.repeat(np.arange(40), 8))
+    y = rng.permutation(np.arange(40) % 2)[patient]
+    cut = estimator._divided
+    monkeypatch.setattr(
+        estimator, "_divided", lambda self, *args: parts.append(cut(self, *args)) or parts[-1]
+    )
+    weight = rng.integers(0, 3, len(y)) if weighted else None
+    X = patient[:, None] + 0.5
+    estimator("gbrt", parameters={"trees": 2}, random_state=0).fit(
+        X, y, sample_weight=weight, groups=patient
+    )
+    train, valid = ({*part.X[:, 0].tolist()} for part in parts[0])
+    assert not train & valid
+    assert len(train | valid) == 40
+    assert all(part.queries is None for part in parts[0])
+    with pytest.raises(ValueError, match="groups has 3 values for 320 rows"):
+        estimator("gbrt").fit(X, y, groups=[1, 2, 3])

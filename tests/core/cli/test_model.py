@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from helpers.commands import QUICK, write_csv
 
-from bench_core import UsageError, load_run
+from bench_core import BudgetedClassifier, UsageError, load_run
 from bench_core.encoding import plain_encodings
 from bench_core.results.store import Store
 from bench_core.serving import load, write_folder
@@ -382,3 +382,18 @@ def test_a_folder_that_was_not_written_by_the_export_is_one_line(verb, lost, ben
     ended = bench("model", verb, "model")
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert re.search(rf"model: its 'about' in model\.json has no {lost or '[a-z]+'}", ended.err)
+
+
+def test_the_export_of_an_estimator_is_shown_and_checked_on_a_file(bench):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    y = np.where(X[:, 0] > 0, "ill", "well")
+    fitted = BudgetedClassifier("gbrt", parameters={"trees": 3}).fit(frame, y, frame, y)
+    fitted.export("model")
+    frame.assign(label=y).to_csv("rows.csv", index=False)
+    shown = bench("model", "show", "model")
+    assert shown.status == 0, shown.err
+    assert f"accuracy {fitted.quality_:.4f} on validation at 1.00 cost per row" in shown.out
+    checked = bench("model", "check", "model", "--data", "rows.csv")
+    assert (checked.status, checked.out.count(f"{fitted.quality_:.4f}")) == (0, 2)
+    assert "give rows by --data FILE" in bench("model", "check", "model").err

@@ -93,11 +93,11 @@ def test_frames_come_back_as_they_were(folder, widths):
         task = Task.BINARY
 
         def prepare(self, source, size, fold, seed):
-            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), frames=frames)
+            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), groups=frames)
             return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
 
     _, splits = entry(folder, Pixels())
-    found = splits.test.frames
+    found = splits.test.groups
     assert found.boundaries.tolist() == [0, 4, 6]
     assert (found.widths is None) == (widths is None)
     assert found.widths is None or found.widths.tolist() == widths
@@ -292,10 +292,10 @@ def test_the_fingerprint_leaves_prices_out_and_holds_every_array():
             replace(part, multiplicity=None),
         ):
             others.add(fingerprint(replace(base, **{split: changed})))
-        pixels = replace(part, queries=None, frames=Frames(np.array([0, len(part)])))
+        pixels = replace(part, queries=None, groups=Frames(np.array([0, len(part)])))
         others.add(fingerprint(replace(base, **{split: pixels})))
         line = Frames(np.array([0, len(part)]), np.array([len(part)]))
-        others.add(fingerprint(replace(base, **{split: replace(pixels, frames=line)})))
+        others.add(fingerprint(replace(base, **{split: replace(pixels, groups=line)})))
     assert len(others) == 1 + 3 * 8
 
 

@@ -106,6 +106,7 @@ def test_a_bad_cell_in_another_file_is_named_there(tmp_path):
         (["20124400100030425447"] * 2 + ["-99999999999999999999"], [2.01244e19] * 2 + [-1e20]),
         ([str(2**63), "-1", "1"], [2.0**63, -1, 1]),
         (["True", "False", ""], [1, 0, np.nan]),
+        (["True ", '"false "', "TRUE", "None"], [1, 0, 1, np.nan]),
         ([" 7 ", "?", " ? "], [7, np.nan, np.nan]),
         (["1.5", "None", "NULL"], [1.5, np.nan, np.nan]),
     ],
@@ -211,3 +212,89 @@ def test_masked_cells_of_arrays_are_missing():
     y = np.ma.array(np.arange(60) % 2, mask=np.arange(60) == 7)
     with pytest.raises(InputError, match="y, row 7: the value is missing"):
         array_splits(cells, y)
+
+
+QUANTITIES = {
+    "signs, few": (["\u22121", "\u22122", "\u22123.5"], "without '\u2212' (U+2212)"),
+    "signs among numbers": (["1", "2", "10%"], "without '%'"),
+    "brackets": (["(12)", "(13)"], "without '( )'"),
+    "unit": ([f"{k} kg" for k in range(15)], "without 'kg'"),
+    "times of day": ([f"{k}:30" for k in range(15)], "without ':'"),
+    "quarters": ([f"20{k}Q{k % 4 + 1}" for k in range(10, 25)], "without 'Q'"),
+    "currency": ([f"EUR {k}.50" for k in range(15)], "correct it"),
+    "hexadecimal": ([f"0x{k}F" for k in range(15)], "write plain numbers"),
+    "dates with a zone by name": (
+        [f"2024-05-{k} 10:00 Europe/Rome" for k in range(10, 25)],
+        "write plain numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", QUANTITIES)
+def test_numbers_among_other_characters_are_no_categories(kind, tmp_path):
+    cells, remedy = QUANTITIES[kind]
+    text = next(cell for cell in cells if not cell.isdecimal())
+    with pytest.raises(InputError) as refused:
+        prepared(write(tmp_path / "v.csv", "c", cells * (N // len(cells))))
+    assert f"column 'c' holds text ({text!r}): " in str(refused.value)
+    assert remedy in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["T1", "T2", "T3"],
+        ["0", "1", "2", "3+"],
+        ["[0-10)", "[10-20)"],
+        ["5 mg", "10 mg"],
+        ["<=50K", ">50K"],
+        [f"site {k}" for k in range(20)],
+        [f"10.0.0.{k}" for k in range(20)],
+        [f"1.2.{k}" for k in range(100, 115)],
+        [f"E11.{k}" for k in range(20)],
+    ],
+)
+def test_names_with_digits_are_categories(cells, tmp_path):
+    splits = prepared(write(tmp_path / "v.csv", "c", cells * (N // len(cells))))
+    assert any("column 'c' holds text" in note for note in map(str, splits.notes))
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [("Unnamed: 0", True), ("", True), ("customer_id", True), ("rowId", True), ("No.", True),
+     ("income", False), ("grid", False), ("GRID", False)],
+)  # fmt: skip
+def test_different_whole_numbers_called_an_index_are_left_out(name, left_out, tmp_path):
+    numbers = random.Random(1).sample(range(10**6), N)
+    lines = [f"{n},{x},{k % 2}" for k, (n, x) in enumerate(zip(numbers, X, strict=True))]
+    (tmp_path / "v.csv").write_text("\n".join([f"{name},x,y", *lines]) + "\n")
+    splits = prepared(tmp_path / "v.csv")
+    assert (splits.feature_names == ("x",)) == left_out
+    what = f"column {name or 'Unnamed: 0'!r} numbers the rows and is left out: keep_column="
+    assert any(what in str(note) for note in splits.notes) == left_out
+    lines = [line.replace(str(numbers[0]), str(numbers[1]), 1) for line in lines]
+    (tmp_path / "v.csv").write_text("\n".join([f"{name or 'id'},x,y", *lines]) + "\n")
+    assert len(prepared(tmp_path / "v.csv").feature_names) == 2  # one number comes twice
+
+
+def test_an_index_of_texts_is_refused(tmp_path):
+    (tmp_path / "v.csv").write_text(",x,y\na,1,0\nb,2,1\n")
+    with pytest.raises(InputError, match=r"column 1 has no name; .*to_csv\(index=False\)"):
+        prepared(tmp_path / "v.csv")
+
+
+@pytest.mark.parametrize("label", [1.1e15, -1e30, 1e200])
+def test_labels_whose_squared_errors_have_no_sums_are_refused(label):
+    with pytest.raises(
+        InputError, match=r"y, row 3: label .* is beyond 1e\+15: .*scale the labels"
+    ):
+        array_splits(np.array(X)[:, None], [0.5, 1.5, 2.5, label, *X[4:]])
+
+
+def test_the_largest_values_are_read_quietly(recwarn):
+    largest = float(np.finfo(np.float32).max)
+    cells = [largest, -largest, 3.4e38, -3.4e38] * (N // 4)
+    frame = pd.DataFrame({"x": X, "id": cells})
+    splits = array_splits(frame, np.arange(N) % 2)
+    assert set(feature(splits, "id")) == set(np.float32(cells))
+    assert not recwarn.list

@@ -47,6 +47,50 @@ def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path):
     assert Note(CUT, "split: 60/20/20, by a hash of the query") in splits.notes
 
 
+def visits(patients, each=4):
+    rows = [(p, v) for p in patients for v in range(each)]
+    return "patient,a,ill\n" + "".join(f"p{p},{p + v / 8},{p % 2}\n" for p, v in rows)
+
+
+def test_rows_of_a_patient_are_a_group_in_every_task(tmp_path):
+    path = write(tmp_path, "all.csv", visits(range(60)))
+    for task in ("binary", "regression"):
+        splits = prepared(path, label="ill", query="patient", task=task)
+        for part in (splits.train, splits.valid, splits.test):
+            assert part.queries is None
+            assert part.features.queries is None
+            assert set(part.groups.sizes) == {4}
+            assert (np.floor(part.X[:, 0]).reshape(-1, 4).std(axis=1) == 0).all()
+
+
+IN_TWO = "in {} are in {} too: if they are the same, results are too good; give each to one split"
+
+
+def test_ids_that_occur_in_two_files_are_named(tmp_path):
+    of = {"train": range(40), "valid": range(36, 46), "test": range(45, 60)}
+    paths = [write(tmp_path, f"{name}.csv", visits(of[name])) for name in of]
+    splits = prepared(*paths, label="ill", query="patient", task="binary")
+    found = [str(note) for note in splits.notes if "are the same" in str(note)]
+    assert found == [
+        "4 of 10 ids of 'patient' " + IN_TWO.format("valid", "train"),
+        "1 of 15 ids of 'patient' " + IN_TWO.format("test", "valid"),
+    ]
+    files = [write(tmp_path, f"{k}.svm", ranking(20, start)) for k, start in enumerate((0, 50, 15))]
+    [note] = [note for note in prepared(*files).notes if "are the same" in str(note)]
+    assert note == "5 of 20 ids of 'qid' " + IN_TWO.format("test", "train")
+
+
+def test_queries_without_ids_are_not_the_same_in_two_files(tmp_path):
+    for name in ("train", "test"):
+        text = ranking(20).replace("qid:", "2:")
+        write(tmp_path, f"{name}.svm.query", "3\n" * 20)
+        write(
+            tmp_path, f"{name}.svm", "".join(f"{row.split()[0]} 1:1\n" for row in text.splitlines())
+        )
+    splits = prepared(str(tmp_path / "train.svm"), test=str(tmp_path / "test.svm"))
+    assert not [note for note in splits.notes if "are the same" in str(note)]
+
+
 def test_a_querys_split_depends_on_its_id_alone(tmp_path):
     whole = prepared(write(tmp_path, "all.svm", ranking(200)))
     later = prepared(write(tmp_path, "later.svm", ranking(150, start=50)))

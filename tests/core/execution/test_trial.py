@@ -30,7 +30,13 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import fit_context, open_splits, run_fit
 from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.trial import condense, points_to_keep, run_trial, score_split
+from bench_core.execution.trial import (
+    condense,
+    points_to_keep,
+    run_trial,
+    score_split,
+    stored_values,
+)
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import StateError, load_model, save_model
 
@@ -241,12 +247,28 @@ class HeightOfFirst:
 
 def test_a_metric_sees_the_frames_that_the_model_does_not():
     frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
-    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), frames=frames)
+    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), groups=frames)
     path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
     score = score_split(path, examples, PRICES, [HeightOfFirst()], "test")
     assert score.units == 2
     assert score.primary[0].tolist() == [3.0, 1.0]
     assert score.rows[0].metrics["height"] == 2.0
+
+
+def test_values_and_costs_of_rows_are_means_of_their_groups():
+    y = np.array([1.0, 0.0, 1.0, 1.0, 0.0])
+    copies, patients = np.array([1, 3, 1, 1, 2]), Queries(np.array([0, 2, 5]))
+    examples = Examples(np.ones((5, models.D), np.float32), y, None, copies, patients)
+    path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
+    right = (path.scores[0] > 0) == (y > 0)
+    score = score_split(path, examples, PRICES, [parse_metric("accuracy")], "test")
+    stored = stored_values("test", examples, path, score, [0])
+    means = [(right * copies)[rows].sum() / copies[rows].sum() for rows in ([0, 1], [2, 3, 4])]
+    assert score.units == 2
+    np.testing.assert_allclose(stored.metric[0], means, rtol=1e-6)
+    assert stored.weights.tolist() == stored.rows.tolist() == [4, 4]
+    paid = [(path.cost[0] * copies)[rows].sum() / 4 for rows in ([0, 1], [2, 3, 4])]
+    np.testing.assert_allclose(stored.cost[0], paid, rtol=1e-6)
 
 
 def test_too_many_units_become_weighted_means_of_neighbours():

@@ -165,12 +165,12 @@ def test_where_rows_are_too_few_the_likeliest_is_named_with_its_probability():
     likely = row("cegb", likely=Likely(pick(0.88, 0.9), 0.71, 14.8))
     doubtful = row("miser", likely=Likely(pick(0.8, 0.1), 0.2, math.inf))
     dear = row("l1", likely=Likely(pick(0.8, 50.0), 0.94, 1.1))  # costs more than the reference
-    assert said(GBRT, likely, doubtful, dear, checked=60)[:2] == (
+    assert said(GBRT, likely, doubtful, dear, checked=(60, "rows"))[:2] == (
         "No other learner is sure to keep 99% of gbrt's accuracy: 60 validation rows are too few "
         "(about 900 would do).",
         LIKELIEST,
     )
-    assert said(GBRT, doubtful, checked=60)[1:] == (ALONE,)
+    assert said(GBRT, doubtful, checked=(60, "rows"))[1:] == (ALONE,)
 
 
 @pytest.mark.parametrize("dominated", [False, True])
@@ -178,10 +178,11 @@ def test_a_likeliest_model_is_named_next_to_sure_ones_that_do_not_save(dominated
     saving = {"cost": 12.0, "saving": 2.2} if dominated else {"cost": 40.0, "saving": 0.66}
     sure = row("miser", ends=(0.5, 2.5), tier=1, dominated=dominated, **saving)
     likely = row("cegb", likely=Likely(pick(0.88, 0.9), 0.71, 14.8))
-    first, *others = said(GBRT, sure, likely, checked=60)
+    first, *others = said(GBRT, sure, likely, checked=(60, "rows"))
     assert first.startswith("On validation, next to miser" if dominated else "No learner that is")
     assert others == [LIKELIEST, ALONE]
-    assert said(GBRT, replace(sure, baseline=True), likely, checked=60) == (first, *others)
+    baseline = replace(sure, baseline=True)
+    assert said(GBRT, baseline, likely, checked=(60, "rows")) == (first, *others)
 
 
 def test_a_reference_that_does_not_beat_the_constant_or_diverged_measures_nothing():

@@ -12,17 +12,21 @@ Intervals are of the first; where several points are nearly sure, a board's own 
 second. Only boards that have a saving show an interval.
 """
 
+import json
 import os
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from helpers.levels import of_units_alone
+from helpers.valued_run import ValuedRun
 from threadpoolctl import threadpool_limits
 
 from bench_core.leaderboard.board import SHARE
-from bench_core.leaderboard.certainty import _FREE, _ends
+from bench_core.leaderboard.certainty import _FREE, _ends, savings
+from bench_core.leaderboard.draws import NO_LIMIT, Draws
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
+from bench_core.results.budgets import Target
 from bench_core.statistics import LEVEL, SURE_ERRORS, WIDE_LEVEL
 from bench_core.statistics.bootstrap import (
     FEW,
@@ -180,6 +184,53 @@ def test_intervals_of_a_few_boards_hold_the_truth():
     share = shares("steep", 150, 512, 200, 200)
     assert share["shown"] > 0.9
     assert share["chosen"] >= 0.92
+
+
+def over_splits(rng, skills, splits):
+    """The saving of a board over several splits with rows of their own, the ends of its 95% and 99%
+    intervals, and the ratio of the true mean costs of the chosen points; None without a saving."""
+    run = ValuedRun()
+    for seed in range(splits):
+        valid, test = split(rng, skills, 150), split(rng, skills, 200)
+        for name, of_valid, of_test in zip(("gbrt", "mine"), valid, test, strict=True):
+            quality, cost = zip(
+                *((one.quality, one.cost) for one in (of_valid, of_test)), strict=True
+            )
+            run.add(name, quality, cost, seed=seed, fingerprint=f"{seed:064}")
+    draws = Draws(run.info, run, run.frame, "d", resamples=150)
+    keep = Target(SHARE)
+    chosen, _ = draws.chosen([keep, NO_LIMIT])
+    mine, whole = draws.names.index("mine"), draws.names.index("gbrt")
+    saving, saved = savings(draws, chosen[keep], chosen[NO_LIMIT], SHARE)[mine]
+    if np.isnan(saving):
+        return None
+    points = [
+        [json.loads(draws.key(row)[1])["trees"] - 1 for row in chosen[keep].row[:, k].tolist()]
+        for k in (whole, mine)
+    ]
+    true = COST[points[0]].mean() / COST[points[1]].mean()
+    return saving, *saved.interval, *saved.wide, true
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("splits", [2, 3, 5, 10])
+@pytest.mark.parametrize("world", ["clear", "steps", "saturating"])
+def test_savings_over_splits_hold_the_truth(world, splits):
+    rng, skills, boards = np.random.default_rng(splits), np.array(WORLDS[world]), 200
+    with threadpool_limits(1, "blas"):
+        found = [over_splits(rng, skills, splits) for _ in range(boards)]
+    shown = np.array([one for one in found if one is not None])
+    saving, low, high, lowest, highest, true = shown.T
+    held = float(np.mean((low <= true) & (true <= high)))
+    wide = float(np.mean((lowest <= true) & (true <= highest)))
+    print(
+        f"{world:<11}{splits:>3} splits: shown {len(shown) / boards:.2f} "
+        f"saving {saving.mean():.3f} truth {true.mean():.3f} held {held:.3f} wide {wide:.3f}",
+        flush=True,
+    )
+    assert saving.mean() == pytest.approx(true.mean(), rel=0.02)
+    for share, least in ((held, 0.94), (wide, 0.98)):  # less two errors
+        assert share >= least - 2 * (least * (1 - least) / len(shown)) ** 0.5
 
 
 SIZES = [(60, 512), (150, 512), (400, FEW)]

@@ -13,7 +13,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards, likely
-from bench_core.leaderboard.certainty import dominated, ratios
+from bench_core.leaderboard.certainty import dominated, mean_savings
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws
 from bench_core.results.budgets import Budget, Target
 from bench_core.statistics.bootstrap import Units, draw, errors_needed
@@ -264,8 +264,8 @@ GBRT = rows("gbrt", [(1, 40, 0.60, 0.55), (2, 90, 0.705, 0.65)])
 def saved(*parts, limit=KEEP, **more):
     """Mean savings by learner, without values of each row."""
     draws = draws_without_values(frame(*parts), **more)
-    ratio = draws.mean(ratios(draws, draws.chosen([limit])[0][limit]))
-    return dict(zip(draws.names, ratio.tolist(), strict=True))
+    found = mean_savings(draws, draws.chosen([limit])[0][limit])
+    return dict(zip(draws.names, found.tolist(), strict=True))
 
 
 def test_without_values_of_each_row_whoever_reaches_the_target_on_validation_is_taken():
@@ -315,6 +315,17 @@ def test_nothing_is_measured_against_a_reference_that_is_missing_or_diverged():
     sound = rows("gbrt", [(2, 90, 0.705, 0.65)], params="{}", marks="")
     worse = rows("gbrt", [(1, 900, 0.99, 0.9)], params='{"l2": 0}', marks="diverged")
     assert saved(rows("cegb", [(2, 20, 0.7, 0.6)], marks=""), sound, worse)["cegb"] == 100 / 30
+
+
+def test_a_saving_over_repeats_is_a_ratio_of_mean_costs():
+    """Test costs are 10 above those of validation: 40 / 10 in the first repeat, 20 / 20 in the
+    second, whose ratios have the mean 2.5."""
+    parts = [
+        rows(name, [(1, cost - 10, 0.7, 0.6)], seed=seed)
+        for name, costs in (("gbrt", (40, 20)), ("mine", (10, 20)))
+        for seed, cost in enumerate(costs)
+    ]
+    assert saved(*parts) == {"gbrt": 1, "mine": 2}
 
 
 def test_a_mean_saving_needs_a_sure_point_in_every_repeat():

@@ -72,6 +72,17 @@ def test_tables_have_the_fields_and_a_column_for_each_metric(tmp_path: Path) -> 
     assert point["cap"].isna().all()
 
 
+def test_values_that_float32_cannot_hold_are_kept_as_they_are() -> None:
+    huge, one = np.array([[1.5e60, -2.5e48]]), np.ones((1, 2), dtype=np.float32)
+    values = StoredValues("test", (0,), huge, one, one[0], one[0], one[:, :1])
+    again = unpacked("test", packed(values))
+    assert again.metric.tolist() == huge.tolist()
+    assert {array.dtype for name, array in again.arrays.items() if name != "metric"} == {
+        np.dtype(np.float32)
+    }
+    assert again.bought.tolist() == [[1.0]]
+
+
 def test_values_are_compressed_float32() -> None:
     noise = np.random.default_rng(0).normal(size=(4, 300)).astype(np.float32)
     one = np.ones(300, dtype=np.float32)

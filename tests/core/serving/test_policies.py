@@ -12,7 +12,7 @@ from helpers.policy_cases import ROWS, TreePolicy, policy_folder, random_policy,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Examples, Features, Sequential, UsageError
+from bench_core import Examples, Features, Purchases, Sequential, UsageError
 from bench_core.execution.audit import replay
 from bench_core.sequential import ROUNDING
 from bench_core.serving import Predictor, load, write_folder
@@ -112,6 +112,40 @@ def test_evaluations_are_billed_and_come_out_of_the_cap(seed):
     least = policy.prices.split * 2.5 + policy.prices.tree * 6.0
     assert np.isnan(model.predict_rows(X, cap=0.9 * least).scores).all()
     assert not np.isnan(model.predict_rows(X, cap=1.1 * least).scores).any()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_every_purchase_of_a_policy_is_explained(seed, share):
+    policy = random_policy(seed, evaluation=seed % 2 > 0)
+    model, prices = served(policy), policy.prices
+    cap = None if share is None else share * prices.everything
+    for x in rows_for(policy, seed)[:5]:
+        row = dict(zip(model.names, x.tolist(), strict=True))
+        told, answer = model.explain(row, cap=cap), model.predict(row, cap=cap)
+        assert (told.answer.bought, told.answer.step) == (answer.bought, answer.step)
+        assert np.allclose(told.answer.score, answer.score, equal_nan=True, **EXACT)
+        assert sum([own.bought for own in told.steps], ()) == answer.bought
+        assert np.isclose(sum(own.cost for own in told.steps), answer.spent, **EXACT)
+        if told.steps:
+            assert told.steps[-1].step == answer.step
+            assert np.allclose(told.steps[-1].score, answer.score, equal_nan=True, **EXACT)
+        # the policy's own answer to the cells and purchases of each step
+        cells, sensors = np.full((1, len(x)), np.nan, np.float32), set()
+        for own in told.steps:
+            for column in map(model.names.index, own.bought):
+                cells[0, column] = x[column]
+                sensors |= {*prices.sensors_of(column).tolist()}
+            bought = [{*np.flatnonzero(need)} <= sensors for need in Purchases.of(prices).sets]
+            score = policy.predict(cells, np.array([bought]))
+            assert np.allclose(own.score, score, equal_nan=True, **EXACT)
+        if answer.stopped == "cap":
+            assert f"cap of {cap:.6g}" in told.why
+        elif len(answer.bought) == len(model.names):
+            assert told.why == "everything is bought"
+        else:
+            assert ("the best action" in told.why) == (policy.rule == "class")
+            assert ("the cap" in told.why) == (policy.skip and cap is not None)
 
 
 def case(accept):

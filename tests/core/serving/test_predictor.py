@@ -14,6 +14,7 @@ from bench_core.serving import (
     END,
     REJECT,
     Columns,
+    ExplainedStep,
     Finish,
     Folder,
     Predictor,
@@ -88,6 +89,42 @@ def test_a_row_that_passes_goes_on_from_its_score():
     assert calls == [["a"], ["c"]]
     assert (answer.score, answer.spent) == (1.5 + 20.0, 5.0 + 2 * 0.75)
     assert (answer.step, answer.stopped) == (1, "end")
+
+
+def test_an_explanation_has_purchases_scores_and_the_reason_of_the_end():
+    model = predictor(CASCADE, STUMPS)
+    told = model.explain({"a": -1.0, "c": 3.0})
+    assert told.steps == (ExplainedStep(0, ("a",), 1.75, 0.5),)
+    assert told.why == "its score 0.5 is below 1, the gate of step 0"
+    told = model.explain({"a": 1.0, "c": 3.0})
+    assert told.steps == (ExplainedStep(0, ("a",), 1.75, 1.5), ExplainedStep(1, ("c",), 4.75, 21.5))
+    assert repr(told) == (
+        "step 0: bought a for 1.75, score 1.5\n"
+        "step 1: bought c for 4.75, score 21.5\n"
+        "score 21.5 for 6.5; the model has no further step"
+    )
+    told = model.explain(pd.Series({"a": 1.0, "c": 3.0}), cap=6)
+    assert told.steps[1] == ExplainedStep(1, (), 0.0, None)
+    assert (told.answer.score, told.answer.spent, told.answer.stopped) == (1.5, 1.75, "cap")
+    assert told.why == "the next purchase or evaluation would exceed the cap of 6"
+    told = model.explain({"a": 1.0, "c": 3.0}, cap=0.5)
+    assert told.why == "the cap of 0.5 is below 1, the price of any answer"
+    assert (told.answer.score, told.answer.step) == (-9.0, -1)
+    with pytest.raises(UsageError, match="explain takes a row as a mapping, or a function"):
+        model.explain(pd.DataFrame({"a": [1.0]}))
+
+
+def test_an_early_answer_of_a_sure_class_is_explained_with_its_probability():
+    steps = [
+        step(0, gate="class", value=0.7, then=1, otherwise=END),
+        step(1, carry=True),
+    ]
+    told = predictor(steps, STUMPS).explain({"a": 1.0, "c": 3.0})
+    assert told.answer.stopped == "gate"
+    sure = 1 / (1 + math.exp(-1))  # .731
+    assert told.why == (
+        f"its likeliest class has the probability {sure:.6g}, above 0.7, the gate of step 0"
+    )
 
 
 @pytest.mark.parametrize("missing", [pd.NaT, pd.NA, np.datetime64("NaT"), np.nan])

@@ -42,8 +42,9 @@ class Walked(NamedTuple):
     step: int
 
 
-def walked(program, x):
-    """The row ``x`` (d,) to its end, without a cap."""
+def walked(program, x, steps=None):
+    """The row ``x`` (d,) to its end, without a cap. ``steps`` gets each step and the answer there,
+    except for the last."""
     tree, features, splits, trees = program.trees, set(), 0.0, 0
     own = score = [0.0] * program.outputs
     at, last, onward = 0, END, 0
@@ -78,12 +79,19 @@ def walked(program, x):
         value = {"always": True, "score": score[0] >= step.value, "class": likeliest <= step.value}
         last, onward = at, step.then if value[step.gate] else step.otherwise
         at = onward
+        if steps is not None and at >= 0:
+            steps.append((last, _answer_of(step, score)))
     if onward == REJECT and not isinstance(program.rejected, str):
         score = [float(program.rejected)] * program.outputs
-    finish = program.steps[last].finish
+    score = _answer_of(program.steps[last], score)
+    return Walked(score, features, splits, trees, last)
+
+
+def _answer_of(step, score):
+    finish = step.finish
     while finish is not None:
         score, finish = _finished(finish, score), finish.onward
-    return Walked(score, features, splits, trees, last)
+    return score
 
 
 def _add_columns(own, columns, x):
@@ -215,6 +223,33 @@ def test_compiled_rows_ask_and_stop_as_the_naive_walk(name, cap):
         again = []
         assert same(expected, model.predict(asking(row, place, again), cap=cap))
         assert asked == again
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_step_of_a_row_is_explained_as_the_reference_walks(name):
+    program, model = EVERY[name], Predictor(folder_of(EVERY[name]))
+    for x in FEW:
+        row = {n: None if np.isnan(v) else float(v) for n, v in zip(model.names, x, strict=True)}
+        steps = []
+        expected = walked(program, x, steps)
+        told = model.explain(row)
+        assert same(told.answer, model.predict(row))
+        assert [own.step for own in told.steps] == [*(step for step, _ in steps), expected.step]
+        scores = [*(score for _, score in steps), expected.score]
+        for own, score in zip(told.steps, scores, strict=True):
+            assert np.allclose(own.score, score, **EXACT)
+        assert sum([own.bought for own in told.steps], ()) == told.answer.bought
+        assert math.isclose(math.fsum(own.cost for own in told.steps), told.answer.spent)
+        gate = program.steps[expected.step].gate
+        assert (f"the gate of step {expected.step}" in told.why) == (gate != "always")
+        assert told.why == "the model has no further step" or gate != "always"
+        capped = model.explain(row, cap=5.0)
+        assert same(capped.answer, model.predict(row, cap=5.0))
+        assert sum([own.bought for own in capped.steps], ()) == capped.answer.bought
+        assert math.fsum(own.cost for own in capped.steps) == pytest.approx(capped.answer.spent)
+        if capped.answer.stopped == "cap":
+            assert "cap of 5" in capped.why
+            assert all(own.score is not None for own in capped.steps[:-1])
 
 
 def test_bills_over_several_words_of_sensors():

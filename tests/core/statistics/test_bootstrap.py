@@ -299,3 +299,21 @@ def test_equal_qualities_do_not_fall_by_rounding(level):
             Units(np.full((1, k), level), np.zeros((1, k)), np.ones(k), np.ones(k)) for k in (m, n)
         )
         assert not falls(of(*parts), True, 5)
+
+
+def test_errors_beyond_float32_are_drawn_as_smaller_ones():
+    rng, ones, factor = np.random.default_rng(3), np.ones(700), 2.0**160
+    small, large = (
+        of(*[Units(scale * one, np.ones_like(one), ones, ones)] * 2)
+        for one in [rng.lognormal(0, 1, (2, 700))]
+        for scale in (1.0, factor)
+    )
+    drawn, huge = draw(small, 200), draw(large, 200)
+    np.testing.assert_allclose(
+        huge.test_quality, factor * drawn.test_quality.astype(float), rtol=1e-6
+    )
+    of_small, of_large = errors(small, None, 0.0, 200), errors(large, None, 0.0, 200)
+    np.testing.assert_allclose(of_large, factor * of_small, rtol=1e-6)
+    gain, error = np.array([0.0, 1.0]), of_small[0]
+    needed = errors_needed(small, None, 0.0, gain, error)
+    assert errors_needed(large, None, 0.0, factor * gain, factor * error) == pytest.approx(needed)

@@ -186,7 +186,7 @@ def test_p_of_a_known_and_a_hardly_known_variance_is_right_at_any_size(groups, a
     seen = stats.chi2.ppf((edges[1:] + edges[:-1]) / 2, freedom) / freedom
     for known in (0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0):
         shared = np.full(len(seen), known)
-        level = Level(np.zeros((1, 1)), shared + 1, shared, seen, 10**6, groups)
+        level = Level(np.zeros((1, 1)), shared + 1, shared, seen, 10**6, 10**6, groups)
         error, weight = _noise(level, lambda of: of)
         low, high = np.zeros(len(seen)), error * 2 * stats.t.ppf(1 - alpha / 2, freedom)
         for _ in range(50):

@@ -193,3 +193,11 @@ def test_scrambled_ubj_never_does_more_than_raise_one_line():
             refused -= 1
         refused += 1
     assert refused > 100
+
+
+@pytest.mark.parametrize(
+    "dump", [b'[{"nodeid": 0, "leaf": 1}]', b'{"nodeid": 0}', b"booster[0]:\n0:leaf=1\n"]
+)
+def test_a_dump_is_no_model(dump):
+    with pytest.raises(ModelError, match=r"XGBoost's .*dump.*: .*save_model\('model.json'\)"):
+        read_model(dump)

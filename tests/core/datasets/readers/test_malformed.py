@@ -3,7 +3,9 @@
 Every case is a sound file with one thing spoilt; the sound files are read, too.
 """
 
+import bz2
 import gzip
+import lzma
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,8 @@ CASES = [
     svm("value beyond float32", "2:4", "2:4e38", "line 2: feature 2: '4e38'", "correct it"),
     svm("empty value", "2:4", "2:", "line 2: feature 2: ''", "correct it"),
     svm("cell without a colon", "2:4", "24", "line 2: '24' is not index:value", "correct it"),
+    svm("index with a point", "2:4", "2.0:4", "line 2: '2.0:4' is not index:value", "correct it"),
+    svm("index with a plus", "2:4", "+2:4", "line 2: '+2:4' is not index:value", "correct it"),
     svm("negative index", "2:4", "-2:4", "line 2: '-2:4' is not index:value", "correct it"),
     svm("index 0", "1:0.5", "0:0.5", "line 1: index 0", "index_base=0"),
     svm("descending index", "1:1 2:2", "2:1 1:2", "line 4: index 1 after 2", "sort the line"),
@@ -77,8 +81,14 @@ CASES = [
         "truncated gzip", "rows.svm.gz", own, SVM, gzip.compress(SVM.encode())[:-12],
         "truncated or damaged", "get the file again",
     ),
+    Case("UTF-16", "rows.svm", own, SVM, SVM.encode("utf-16"), "line 1: not text in", "UTF-8"),
+    Case("truncated xz", "x.csv", own, CSV, lzma.compress(CSV.encode())[:-20], "damaged", "again"),
+    Case("truncated bz2", "x.csv", own, CSV, bz2.compress(CSV.encode())[:-5], "damaged", "again"),
+    Case("web page", "x.csv", own, "", "<!DOCTYPE html>\n<p>Log in", "a web page", "save its rows"),
+    Case("zip", "x.csv", own, "", b"PK\x03\x04\x14\0", "a zip archive", "save its rows as CSV"),
+    Case("blanks", "x.csv", own, "", "a b y\n1 2 0\n", "line 1: one column only", "by commas"),
     csv("text in a numeric column", "2,1,4,1", "2,one,4,1", "line 4, column 'a'", "correct it"),
-    csv("infinite cell", "2,1,4,1", "2,inf,4,1", "line 4, column 'a'", "correct it"),
+    csv("infinite cell", "2,1,4,1", "2,inf,4,1", "line 4, column 'a'", "leave the cell empty"),
     csv("missing label", "2,1,4,1", "2,1,4,", "line 4, column 'label'", "fill it in"),
     csv("text among the labels", "2,1,4,1", "2,1,4,x", "line 4, column 'label'", "correct it"),
     csv("missing query", "2,1,4,1", ",1,4,1", "line 4, column 'query'", "fill it in"),
@@ -165,6 +175,12 @@ def test_a_missing_file_is_refused(tmp_path):
 
 def test_a_folder_instead_of_a_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="a folder, not a file; name a file"):
+        own(tmp_path)
+
+
+def test_a_folder_of_parquet_files_is_refused(tmp_path):
+    (tmp_path / "part-0.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="a folder, not a file; join its Parquet files to one"):
         own(tmp_path)
 
 

@@ -1,6 +1,6 @@
 """Decimal commas and dates as numbers: of files, and of frames in Python."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -120,6 +120,67 @@ def test_dates_with_types_and_times_are_fractions_of_days(tmp_path):
         np.testing.assert_array_equal(column(made), wanted)
     path = write(tmp_path / "x.csv", [f"{when:%Y-%m-%d %H:%M}" for when in noon])
     np.testing.assert_array_equal(column(read(path, dates=True)), wanted)
+
+
+TIMES = {
+    "PostgreSQL": ("2024-03-14 13:00:00+01", "1970-01-02 04:00:00-02"),
+    "ISO basic offset": ("2024-03-14T13:00+0100", "1970-01-02T06:00Z"),
+    "BigQuery": ("2024-03-14 12:00:00 UTC", "1970-01-02 06:00:00.000 UTC"),
+    "logs": ("2024-03-14 12:00:00,000", "1970-01-02 06:00:00,000"),
+    "slashes": ("2024/03/14 12:00", "1970/1/2 6:00"),
+    "German": ("14.03.2024 12:00", "2.1.1970 06:00:00"),
+    "British": ("14/03/2024 12:00", "02/01/1970 06:00"),
+    "American": ("3/14/2024 12:00 PM", "1/2/1970 6:00:00 a.m."),
+    "Oracle": ("14-MAR-2024 12:00:00", "02-JAN-1970 06:00:00"),
+    "SAS": ("14MAR2024:12:00:00", "02JAN1970:06:00:00.00"),
+    "Apache": ("14/Mar/2024:12:00:00 +0000", "02/Jan/1970:07:00:00 +0100"),
+    "mail": ("Thu, 14 Mar 2024 12:00:00 GMT", "Fri, 2 Jan 1970 06:00:00 +0000"),
+    "words": ("March 14, 2024 12:00", "January 2, 1970 06:00"),
+    "midnight": ("2024-03-14 12:00 PM", "1970-01-02 06:00 AM"),
+}
+
+
+@pytest.mark.parametrize("form", TIMES)
+def test_times_of_databases_spreadsheets_and_programs(form, tmp_path):
+    cells = [*TIMES[form]] * (N // 2)
+    wanted = sorted32([19796.5, 1.25] * (N // 2))
+    splits = read(write(tmp_path / "x.csv", cells), dates=True)
+    np.testing.assert_array_equal(column(splits), wanted)
+    frame = pd.DataFrame({"x": cells})
+    made = array_splits(frame, np.arange(N) % 2, options=TableOptions(dates=True))
+    np.testing.assert_array_equal(column(made), wanted)
+    encoding = next(e for e in splits.encodings if e.name == "x")
+    np.testing.assert_array_equal(np.unique(encoding.codes(cells)), [1.25, 19796.5])
+    with pytest.raises(InputError, match=r"holds dates .*: dates=True reads them as days"):
+        read(write(tmp_path / "x.csv", cells))
+
+
+@pytest.mark.parametrize("cells", [["24-DEC-24", "25-DEC-24"], ["1.2.24", "13.2.24"]])
+def test_years_of_two_digits_are_ambiguous(cells, tmp_path):
+    with pytest.raises(InputError, match=r"'[-\w.]*24' is an ambiguous date; write 2024-02-01"):
+        read(write(tmp_path / "x.csv", cells * (N // 2)), dates=True)
+
+
+def test_a_cell_that_is_no_date_among_dates_is_named(tmp_path):
+    cells = [f"{day}" for day in WHEN]
+    cells[7] = "unknown"
+    with pytest.raises(InputError, match=r"x.csv, line 9, column 'x': 'unknown' is not a date"):
+        read(write(tmp_path / "x.csv", cells), dates=True)
+
+
+def test_objects_of_several_kinds_of_times_are_days():
+    noon = datetime(2024, 3, 14, 12)
+    kinds = [
+        noon, noon.replace(tzinfo=UTC), pd.Timestamp(noon), None, pd.NaT,
+        datetime(2024, 3, 14, 14, tzinfo=timezone(timedelta(hours=2))), noon.date(),
+        datetime(1500, 1, 1),
+    ]  # fmt: skip
+    days = (
+        [19796.5] * 3 + [np.nan] * 2 + [19796.5, 19796, -171664]
+    )  # 146097 in 400 years, 25567 in 70
+    cells = pd.Series(kinds * 8, dtype=object)
+    made = array_splits(pd.DataFrame({"x": cells}), np.arange(64) % 2)
+    np.testing.assert_array_equal(column(made), sorted32(days * 8))
 
 
 def test_without_the_option_messages_name_it(tmp_path):

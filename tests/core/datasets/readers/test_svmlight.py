@@ -217,3 +217,12 @@ def test_the_learning_to_rank_sample_is_read(real_data):
 def test_a_query_id_that_is_no_plain_number_is_refused_with_its_line(tmp_path, qid):
     with pytest.raises(InputError, match="line 2"):
         read(tmp_path, f"1 qid:1 1:2\n0 qid:{qid} 1:3\n")
+
+
+def test_a_byte_order_mark_and_packing_change_nothing(tmp_path):
+    text = b"1 qid:1 1:0.5 3:2\n0 qid:1 2:1\n"
+    for name, content in (("a.svm", b"\xef\xbb\xbf" + text), ("b.svm", gzip.compress(text))):
+        (tmp_path / name).write_bytes(content)
+        rows = read_svmlight(tmp_path / name)
+        assert rows.X.tolist() == [[0.5, 0, 2], [0, 1, 0]]
+        assert rows.place(1).endswith("line 2")

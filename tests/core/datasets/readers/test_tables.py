@@ -1,6 +1,8 @@
 """CSV and bare number files; more unsound ones are in ``test_malformed``."""
 
+import bz2
 import gzip
+import lzma
 
 import numpy as np
 import pytest
@@ -40,9 +42,49 @@ def test_text_of_excel_is_refused_with_its_remedies(tmp_path):
         read_table(path)
 
 
-def test_packed_tables_are_read(tmp_path):
-    table = read_table(write(tmp_path, "a,b\n1,2\n", "rows.csv.gz"))
-    np.testing.assert_array_equal(table.matrix(("b", "a")), [[2, 1]])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("name", ["rows.csv", "ROWS.CSV.GZ", "rows.csv.xz", "rows"])
+def test_packed_tables_are_read_under_any_name(pack, name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(pack(b"\xef\xbb\xbfa,b\n1,2\n"))
+    np.testing.assert_array_equal(read_table(path).matrix(("b", "a")), [[2, 1]])
+
+
+FAULTS = {
+    'a,b,c\n1,"x, y",2\n3,z\n5,w,6\n7,v,8,9\n': "line 3: 2 cells where the header has 3; complete "
+    "the line, or remove it (also lines 5)",
+    'a,b\n"two\nlines",1\n2\n3,4\n5,6\n': "line 4: 1 cells where the header has 2",
+    "a,b\n1,2\n3,4\na,b\n5,6\n": "line 4 repeats the header; remove it",
+    "Report of May\n\na,b\n1,2\n3,4\n": "line 1: not the header: 1 cells where",
+    "Report of May\n\na,b,c\n1,2,3\n3,4,5\n": "line 1: not the header: 1 cells where",
+    'a,b\n1,2\n3,"4\n5,6\n': "line 3: a cell begins with a quote that is not closed",
+    "a,,b\n1,2,3\n": "line 1: column 2 has no name; give it one",
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_lines_of_another_form_than_the_header_are_named(text, tmp_path):
+    with pytest.raises(InputError) as refused:
+        read_table(write(tmp_path, text))
+    assert FAULTS[text] in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n3,4,\n", "a,b,\n1,2\n3,4\n", "a,,b,,\n1,,2,,\n3,,4,,\n"],
+)
+def test_columns_without_name_and_cells_are_left_out(text, tmp_path):
+    table = read_table(write(tmp_path, text))
+    np.testing.assert_array_equal(table.matrix(("a", "b")), [[1, 2], [3, 4]])
+    assert table.names == ("a", "b")
+    assert table.column("b").cells().tolist() == ["2", "4"]
+
+
+def test_quoted_names_may_have_blanks_behind_them_and_line_breaks(tmp_path):
+    table = read_table(write(tmp_path, '"a b" ;"c\nd" ;y\n1;2;3\n'))
+    assert table.names == ("a b", "c d", "y")
+    assert table.place(0).endswith("line 3")
+    assert read_table(write(tmp_path, '"a;1", "b;1", y\n1, 2, 3\n')).names == ("a;1", "b;1", "y")
 
 
 def test_numbers_are_rounded_once_to_the_nearest_float64(tmp_path):

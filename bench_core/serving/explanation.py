@@ -1,0 +1,131 @@
+"""Why a served model answers a row as it does: its steps, their purchases and scores, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from bench_core.arrays import FloatArray
+from bench_core.serving.gates import largest_probability
+from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.program import Program
+from bench_core.serving.row_state import Answer
+
+Watch = Callable[[int, Any, float, FloatArray], None]
+"""Function that a walk of one row calls after each step, with the step's number, the answer if the
+row ended there, its cost so far, and the score (K,) that the step's gate compares."""
+
+_AMONG = {
+    "rank": "the {v:.6g} best documents that are left of its query",
+    "proximity": "the documents of its query with a score at most {v:.6g} below the best",
+    "capacity": "the {v:.6g} best documents of its query so far",
+    "sentinel": "the documents that may still change the ranking",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """A step of a row: a stage, some trees, or the purchase of a policy.
+
+    ``bought``: the columns requested since the step before, in order. ``cost``: what the row paid
+    since then, evaluations included. ``score``: the answer if the row had ended here, None for a
+    step that the cap cut short.
+    """
+
+    step: int
+    bought: tuple[str, ...]
+    cost: float
+    score: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The way of a row through a model, its answer, and why it bought no more, in words."""
+
+    steps: tuple[ExplainedStep, ...]
+    answer: Answer
+    why: str
+
+    def __repr__(self) -> str:
+        """Return a line for each step with purchases and for the steps between, and the end."""
+        lines = []
+        for _, group in groupby(enumerate(self.steps), lambda item: item[1].bought and item[0]):
+            run = [step for _, step in group]
+            first, last, price = run[0], run[-1], sum(step.cost for step in run)
+            bought = ", ".join(first.bought)
+            place = f"step {first.step}" if first is last else f"steps {first.step} to {last.step}"
+            score = f"score {_short(last.score)}" if last.score is not None else "cut short"
+            lines.append(f"{place}: bought {bought or 'nothing'} for {price:.6g}, {score}")
+        total = f"score {_short(self.answer.score)} for {self.answer.spent:.6g}"
+        return "\n".join([*lines, f"{total}; {self.why}"])
+
+
+def plain(scores: FloatArray) -> Any:
+    """Return the score of the first row, a number if it has one output."""
+    return float(scores[0]) if scores.ndim == 1 else scores[0].copy()
+
+
+def _short(score: Any) -> str:
+    return np.array2string(np.asarray(score), precision=4)
+
+
+class Record:
+    """Record of a walk of one row: ``watch`` is its ``Watch``. ``requested`` are the columns
+    requested so far, which the walk extends."""
+
+    def __init__(self, requested: Sequence[str]) -> None:
+        self.requested, self.steps = requested, list[ExplainedStep]()
+        self.gated: FloatArray | None = None
+        self._columns, self._spent = 0, 0.0
+
+    def watch(self, step: int, score: Any, spent: float, gated: FloatArray) -> None:
+        """Add a step."""
+        bought = tuple(self.requested[self._columns :])
+        self.steps.append(ExplainedStep(step, bought, spent - self._spent, score))
+        self._columns, self._spent, self.gated = len(self.requested), spent, gated
+
+    def explained(self, answer: Answer, program: Program | PolicyProgram, cap: str) -> Explanation:
+        """Return the record of a row with this answer. ``cap``: why a cap ended it, in words, "" if
+        there is none."""
+        if answer.stopped == "cap":
+            why = cap
+        elif isinstance(program, PolicyProgram):
+            why = _end_of_policy(program, self.requested, " within the rest of the cap" * bool(cap))
+        else:
+            why = _end(program, answer, self.gated)
+        if self.steps:  # a policy pays for its last decision, too
+            last = self.steps[-1]
+            self.steps[-1] = replace(last, cost=last.cost + answer.spent - self._spent)
+        return Explanation((*self.steps,), answer, why)
+
+
+def _end(program: Program, answer: Answer, score: FloatArray | None) -> str:
+    """Return why a row ended at its last step, at whose gate it had a ``score`` (K,)."""
+    step = program.steps[answer.step]
+    gate, value = f"the gate of step {answer.step}", step.value
+    if step.gate == "always" or score is None:
+        return "the model has no further step"
+    if step.gate == "score":
+        side = "at least" if score[0] >= value else "below"
+        return f"its score {score[0]:.6g} is {side} {value:.6g}, {gate}"
+    if step.gate == "class":
+        likeliest = float(largest_probability(score[None])[0])
+        side = "at most" if likeliest <= value else "above"
+        return (
+            f"its likeliest class has the probability {likeliest:.6g}, {side} {value:.6g}, {gate}"
+        )
+    among = _AMONG[step.gate].format(v=value)
+    return f"it is {'not ' if answer.stopped == 'gate' else ''}among {among}, {gate}"
+
+
+def _end_of_policy(program: PolicyProgram, requested: Sequence[str], within: str) -> str:
+    if len(requested) == len(program.features):
+        return "everything is bought"
+    what = f"purchase{within if program.skip else ''}"
+    if program.rule == "class":
+        return f"no {what} is as likely to be the best action as an answer"
+    return f"no {what} has a value of at least {program.least:.6g} per price"
