@@ -62,10 +62,12 @@ _MIXED = "mean quality over all budgets, on some data sets by best quality"
 
 def ranked_by(boards: Sequence[Board]) -> str:
     """Return what ``over_datasets`` ranks by, in words."""
-    names = {one.learner for one in over_datasets(boards)[1]}
+    datasets, ranked = over_datasets(boards)
+    names = {one.learner for one in ranked}
     has_area = [
         not any(math.isnan(row.area.value) for row in board.rows if row.learner in names)
         for board in boards
+        if board.dataset in datasets
     ]
     if all(has_area):
         return "mean quality over all budgets"
