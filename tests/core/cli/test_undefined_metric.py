@@ -52,6 +52,7 @@ def run_with(bench, folder, metric, equal, learners="gbrt"):
 def test_without_a_validation_quality_no_command_has_an_answer(bench, elsewhere, metric):
     done, reason = run_with(bench, elsewhere, metric, "valid")
     assert f"No conclusion: {reason}." in done.out
+    assert "next: bench report -o board.html\n" in done.err  # no command that has no answer
     said = [done.out]
     for words in ("best",), ("best", "--budget", "1"), ("best", "--keep", "0.9"), ("features",):
         ended = bench(*words)
