@@ -12,6 +12,7 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
+from bench_core.contracts import metric_of
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.data import Examples
 from bench_core.errors import BenchError
@@ -96,7 +97,10 @@ class Trained:
         most = np.inf if kind == CAP else limit  # all rows are within a cap
         at = best_within(mean, quality[None], most, higher)[0]
         if at < 0:
-            raise ValueError(f"{self.metric.name} is not defined on the validation part")
+            why = metric_of(self.metric).undefined(self.valid.y)
+            where = f"{self.metric.name} is not defined on the validation part"
+            remedy = "use more validation rows or another metric"
+            raise ValueError(f"{where}{why and f': {why}'}; {remedy}")
         warning = self._constant(limit, kind) if points[at].constant and budget is not None else ""
         return Chosen(points[at], float(quality[at]), warning)
 

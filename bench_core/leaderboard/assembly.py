@@ -127,6 +127,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         trees_paid=bool((draws.frame["evaluation_cost"] > 0).any()),
         tested=use.rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=use.units("valid"),
+        undefined=draws.undefined,
     )
 
 
@@ -135,8 +136,6 @@ def _repeats(draws: Draws, uses: Sequence[DatasetUse]) -> Iterator[str]:
     metric = draws.metric.name
     frame = table.of_dataset(draws.frame, draws.dataset, metric)  # one at a time in memory
     yield from one_split_for_all(uses, frame, metric, draws.info.baselines)
-    if places := table.undefined(frame, metric):
-        yield f"{metric} is not defined on {places}, nor is a mean with it"
     if draws.left_out and draws.places:
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
         yield f"intervals leave out {lost}, in which {metric} is not defined"

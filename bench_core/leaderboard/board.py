@@ -272,6 +272,7 @@ class Board:
     trees_paid: bool = False  # some evaluation of trees has a cost
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
     checked: tuple[int, str] = (0, "rows")  # validation rows, groups or queries of one repeat
+    undefined: str = ""  # where the metric is not defined, why, and the remedy
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
@@ -310,9 +311,9 @@ class Board:
     def answer(self) -> Row | None:
         """The row of the learner to take: the first whose model is sure to keep the quality, costs
         less than the reference's, and is not dominated on validation; otherwise the reference. None
-        if no saving is measured."""
+        if no saving is measured, or if the metric is not defined."""
         reference = self.reference_row
-        if reference is None or not reference.cheap:
+        if reference is None or not reference.cheap or self.undefined:
             return None
         return next((row for row in self.rows if saves(row, reference)), reference)
 

@@ -22,9 +22,12 @@ UNMEASURED = "The uncertainty was not measured."
 
 
 def conclusion(board: Board) -> tuple[str, ...]:
-    """Return the conclusion of one data set, on the board's answer; empty without rows."""
+    """Return the conclusion of one data set, on the board's answer; empty without rows. Where the
+    metric is not defined, that is all that can be concluded."""
     if not board.rows:
         return ()
+    if board.undefined:
+        return (one_line(f"No conclusion: {board.undefined}."),)
     row, reference = board.answer, board.reference_row
     if reference is None:
         sentences = [*_best(board), "No saving is measured without a reference learner."]

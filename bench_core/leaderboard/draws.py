@@ -23,7 +23,9 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.errors import require
+from bench_core.data import Task
+from bench_core.errors import option, require
+from bench_core.metrics.evaluation import USUAL
 from bench_core.metrics.frontier import (
     Frontiers,
     best_within,
@@ -72,6 +74,24 @@ _ENDED = ("status", "audit", "error", "unit", "stand_in", "surrogate", "fit_seco
 def uses_of(info: RunInfo, dataset: str) -> list[DatasetUse]:
     """Return the run's uses of a data set, one for each fold and seed."""
     return [use for use in info.datasets if use.name == dataset]
+
+
+def undefined(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    dataset: str,
+    metric: str,
+    splits: Sequence[str] = ("valid", "test"),
+) -> str:
+    """Return where the metric is not defined for any learner of a data set's rows, why, and the
+    remedy; "" if it is defined everywhere."""
+    if not (places := table.undefined(frame, metric, splits)):
+        return ""
+    uses = uses_of(info, dataset)
+    why = next((f": {use.undefined[metric]}" for use in uses if metric in use.undefined), "")
+    usual = USUAL[Task(uses[0].task)][0] if uses and uses[0].task else metric
+    other = f" or another metric: {option('metrics', usual)}" if usual != metric else ""
+    return f"{metric} is not defined on {places}{why}; use more rows{other}"
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> table.Criterion:
@@ -171,11 +191,17 @@ class Draws:
         self.metric = primary_metric(info, dataset, metric)
         self.higher, self._draws = self.metric.higher_is_better, resamples
         self.sign = 1 if self.higher else -1
-        self._tabulate(table.of_dataset(frame, dataset, self.metric.name), learners)
+        points = table.of_dataset(frame, dataset, self.metric.name)
+        self.undefined = undefined(info, points, dataset, self.metric.name)
+        # without a validation quality no point can be chosen
+        self.unchosen = undefined(info, points, dataset, self.metric.name, ["valid"])
+        self._tabulate(points, learners)
         self.reference = info.reference if info.reference in self.names else ""
         self._best = self._best_of_reference()
         self.found: list[Repeat] = []
-        self.left_out, self.note, self._undefined = 0, NO_VALUES, False
+        nowhere = f"{self.metric.name} is not defined on validation: no intervals"
+        self.note = nowhere if self.unchosen else NO_VALUES
+        self.left_out, self._undefined = 0, False
         self.defined = np.ones(1, dtype=bool)  # draws of the last choice
         blocks, self.resamples = effort(self._settings_tried(), resamples)
         if store and self.names and self.metric == primary_metric(info, dataset):

@@ -6,7 +6,6 @@ difference. Draws repeat the choice of points (``bench_core.leaderboard.draws``)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,11 +17,11 @@ from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import cost_ratio
-from bench_core.leaderboard.draws import Chosen, Draws, primary_metric
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, primary_metric, undefined
 from bench_core.leaderboard.selection import Choice
 from bench_core.metrics.frontier import cheapest, taken
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
-from bench_core.results.operating_points import REPEAT, of_dataset, undefined
+from bench_core.results.operating_points import REPEAT, of_dataset
 from bench_core.statistics.comparison import Difference, Interval, differences, percentiles
 from bench_core.statistics.repeats import Repeat, over_repeats, with_seeds
 from bench_core.terminal.wording import listed
@@ -75,10 +74,12 @@ def usual_limit(
     """Return the default limit: a share of the reference's quality that all learners are sure to
     keep, else any cost, with the reason."""
     choice = Choice(info, store, frame, dataset)
+    if choice.undefined:  # ``pairs_within`` refuses it with the reason
+        return NO_LIMIT, ""
     sure = {one.learner for one in choice.at(Target(SHARE)).found if one.sure}
     if lacking := [name for name in names if name not in sure]:
         why = choice.why_not(Target(SHARE), lacking[0])
-        return Budget(math.inf), f"{why}; shown is the best at any cost"
+        return NO_LIMIT, f"{why}; shown is the best at any cost"
     return Target(SHARE), ""
 
 
@@ -105,8 +106,8 @@ def pairs_within(
     """
     metric = primary_metric(info, dataset)
     rows = of_dataset(frame, dataset, metric.name)
-    if places := undefined(rows, metric.name):
-        raise UsageError(f"{dataset}: {metric.name} is not defined on {places}: no comparison")
+    if why := undefined(info, rows, dataset, metric.name):
+        raise UsageError(f"{dataset}: no comparison: {why}")
     words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, info.reference)
     needed = [info.reference] if limit.kind == KEEP else []
     finished = rows[(rows["status"] == "ok") & (rows["audit"] != "failed")]

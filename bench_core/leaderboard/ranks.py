@@ -30,12 +30,12 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
 
     Ranks are by area, or by best quality on boards on which a learner has no area; ties share the
     mean rank. Nemenyi's test separates learners; it treats data sets as fixed. Only the first of
-    several boards of the same data counts. Empty for fewer than two boards with rows, or for fewer
-    than two learners on all boards.
+    several boards of the same data counts, and none on which the metric is not defined. Empty for
+    fewer than two boards with rows, or for fewer than two learners on all boards.
     """
     import pandas as pd
 
-    boards = [board for board in boards if board.rows and not board.same_as]
+    boards = [b for b in boards if b.rows and not b.same_as and not b.undefined]
     names = [
         row.learner
         for row in (boards[0].rows if boards else ())
@@ -62,10 +62,12 @@ _MIXED = "mean quality over all budgets, on some data sets by best quality"
 
 def ranked_by(boards: Sequence[Board]) -> str:
     """Return what ``over_datasets`` ranks by, in words."""
-    names = {one.learner for one in over_datasets(boards)[1]}
+    datasets, ranked = over_datasets(boards)
+    names = {one.learner for one in ranked}
     has_area = [
         not any(math.isnan(row.area.value) for row in board.rows if row.learner in names)
         for board in boards
+        if board.dataset in datasets
     ]
     if all(has_area):
         return "mean quality over all budgets"

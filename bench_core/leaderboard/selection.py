@@ -124,6 +124,8 @@ class Choice(Draws):
             return kept
         why = self.why_not(Target(SHARE), learner)
         free = self.at(NO_LIMIT)
+        if not free.found:
+            return free
         return free._replace(reason=f"{why}; shown is the best at any cost")
 
     def at(self, limit: Limit) -> Answers:
@@ -154,6 +156,8 @@ class Choice(Draws):
             if answer is reference and len(selections) > 1:
                 words = limit.words(self.metric.name, reference.learner)
                 reason = f"no learner is sure to keep {words} for less than {reference.learner}"
+        if selections and draws.undefined:  # without any, ``why_not`` tells it
+            reason = draws.undefined
         return Answers(limit, selections, reason, missing(draws))
 
     @property
@@ -166,6 +170,8 @@ class Choice(Draws):
     def why_not(self, target: Limit, learner: str = "") -> str:
         """Return why a learner ("": any) has no point within a budget, or none that is sure to
         reach a target, and the remedy."""
+        if self.unchosen:
+            return self.unchosen
         name, who = self.info.reference, learner or "any learner"
         if isinstance(target, Budget):
             words = limit_words(target, self.metric.name, name)

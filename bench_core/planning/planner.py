@@ -210,9 +210,12 @@ class _Planner:
         metrics = self.judges(splits, label)
         lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
+        undefined = {}
         for metric, split in product(self.metrics(metrics), ("valid", "test")):
             if why := metric_of(metric).undefined(parts[split].y):
-                where = f"{split} (fold {fold}, seed {seed})"
+                undefined[metric.name] = why
+                part = "validation" if split == "valid" else split
+                where = f"{part} (fold {fold}, seed {seed})"
                 self.note(f"{label}: {metric.name} is not defined on {where}: {why}", warning=True)
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
@@ -240,6 +243,7 @@ class _Planner:
             rows={name: len(examples) for name, examples in parts.items()},
             queries={name: len(examples.units or ()) for name, examples in parts.items()},
             metrics=metrics,
+            undefined=undefined,
             notes=tuple(notes),
             ends={learner.name: learner.ends for learner in learners},
             budgets=tuple(map(str, suite.budgets_on(name))),

@@ -95,12 +95,20 @@ def operating_points(
     return shown.merge(measured, on=keys, how="inner", validate="one_to_one")
 
 
-def undefined(frame: pd.DataFrame, metric: str) -> str:
-    """Splits on which a metric is undefined for all learners: ``"test (fold 2, seed 0)"``."""
-    judged = frame[(frame["status"] == "ok") & frame["split"].isin(("valid", "test"))]
+_NAMES = {"valid": "validation", "test": "test"}
+
+
+def undefined(frame: pd.DataFrame, metric: str, splits: Sequence[str] = ("valid", "test")) -> str:
+    """Splits on which a metric is undefined for all learners: ``"test (fold 2, seed 0)"``; of a
+    single repeat just ``"test"``."""
+    judged = frame[(frame["status"] == "ok") & frame["split"].isin(splits)]
     known = judged[metric].notna().groupby([judged[k] for k in ("split", *REPEAT)], observed=True)
     found = known.any()
-    places = [f"{split} (fold {fold}, seed {seed})" for split, fold, seed in found[~found].index]
+    several = len(found.index.droplevel("split").unique()) > 1
+    places = [
+        _NAMES[split] + (f" (fold {fold}, seed {seed})" if several else "")
+        for split, fold, seed in found[~found].index
+    ]
     return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
 
 

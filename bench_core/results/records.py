@@ -67,6 +67,7 @@ class DatasetUse:
     price_of_everything: float = 0.0  # all sensors for one row
     unit: str = ""  # unit of all prices and costs
     metrics: tuple[str, ...] = ()  # the run's metrics for this task, the primary one first
+    undefined: Mapping[str, str] = field(default_factory=dict)  # why not defined, by metric
     notes: tuple[Note, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py

@@ -108,8 +108,9 @@ def views(
     metrics = [str(name) for use in uses[:1] for name in use.metrics]
     rising = [point.budget for row in board.rows for point in row.curve]
     answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
-    # instead of the last budget there is no limit
-    amounts = places(*([c for c in costs if c < max(rising)] for costs in (rising, answers)))
+    # instead of the last budget there is no limit; no curve rises if the metric is not defined
+    most = max(rising, default=0.0)
+    amounts = places(*([c for c in costs if c < most] for costs in (rising, answers)))
     charts = []
     for name in dict.fromkeys([board.metric, *metrics]):
         if name in rows and rows[name].notna().any():

@@ -268,7 +268,9 @@ def legend(board: Board, panels: Sequence[Panel]) -> list[str]:
 
 
 def _lacking(board: Board) -> str:
-    """Return why there is no saving or no interval."""
+    """Return why there is no saving or no interval; an undefined metric is the conclusion."""
+    if board.undefined:
+        return ""
     lines = {f"{at.note}." for at in board.at if at.note}
     reference = board.reference_row
     if not board.reference:

@@ -501,7 +501,8 @@ def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen():
 
 def test_a_metric_that_the_validation_part_does_not_define_is_named():
     y = (np.arange(N) < 150).astype(int)
-    with pytest.raises(ValueError, match="auc is not defined on the validation part"):
+    message = "auc is not defined on the validation part: it holds one class; use more validation"
+    with pytest.raises(ValueError, match=message):
         BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])
 
 

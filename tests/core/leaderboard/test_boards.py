@@ -15,6 +15,7 @@ from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
 from bench_core.leaderboard.certainty import standings
+from bench_core.leaderboard.conclusion import conclusion
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws, primary_metric
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.selection import Choice
@@ -406,8 +407,10 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
     assert all(math.isnan(one.best.quality) and not one.curve for one in board.rows)
     assert board.unlimited
     assert all(math.isnan(one.quality) for one in board.unlimited.rows)
-    assert "accuracy is not defined on test (fold 0, seed 1), nor is a mean with it" in board.notes
-    with pytest.raises(UsageError, match=r"not defined on test \(fold 0, seed 1\): no comparison"):
+    assert board.undefined.startswith("accuracy is not defined on test (fold 0, seed 1)")
+    assert board.answer is None
+    assert conclusion(board) == (f"No conclusion: {board.undefined}.",)
+    with pytest.raises(UsageError, match=r"no comparison: .* on test \(fold 0, seed 1\)"):
         pairs_within(run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
 
 

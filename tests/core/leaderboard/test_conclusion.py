@@ -275,6 +275,17 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     assert "data sets, by best quality." in overall_conclusion(bare)[0]
 
 
+def test_a_board_whose_metric_is_not_defined_has_no_other_conclusion_and_ranks_nobody():
+    reason = "auc is not defined on test: it holds one class; use more rows"
+    assert said(CEGB, GBRT, undefined=reason, repeats=3) == (f"No conclusion: {reason}.",)
+    assert board(CEGB, GBRT, undefined=reason).answer is None
+    made = list(over(3, [0.9] * 3, [0.7] * 3))
+    nowhere = [row(name, area=Measure()) for name in ("l0", "greedy-order")]
+    without = board(*nowhere, dataset="d9", undefined=reason)
+    assert overall_conclusion([*made, without]) == overall_conclusion(made)
+    assert overall_conclusion(made)[0].startswith("l0 is first on 3 of 3 data sets, by mean")
+
+
 def test_sentences_are_short():
     rows = (CEGB, *(replace(CEGB, learner=f"l{k}") for k in range(9)), GBRT, GREEDY)
     every = [
