@@ -123,7 +123,9 @@ class _Budgeted(BaseEstimator):
         steps = steps_before(self)
         columns = getattr(self, "feature_names_in_", None)
         columns = output_names(steps, d) if columns is None else columns
-        names = tuple(f for own in encodings or plain_encodings(columns) for f in own.features)
+        names = tuple(
+            f for encoding in encodings or plain_encodings(columns) for f in encoding.features
+        )
         prices = unit_prices(d, encodings)
         splits = Splits(train, valid, valid, prices, task, classes, names, encodings=encodings)
         with _as_value_errors():
@@ -140,7 +142,7 @@ class _Budgeted(BaseEstimator):
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
         self._names = splits.names
-        sizes = [len(own.features) for own in encodings] or [1] * d
+        sizes = [len(encoding.features) for encoding in encodings] or [1] * d
         self._first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
         self.feature_costs_ = splits.prices.feature_price()[self._first]
         how = learners, splits, metric, seed, self.threads
@@ -172,19 +174,21 @@ class _Budgeted(BaseEstimator):
             return splits, sensors_of(splits).names
         models, fault = registry.cost_models, None
         if (before := traced(steps, self.n_features_in_)) is not None:
-            sizes = [len(own.features) for own in self.encodings_] or [1] * self.n_features_in_
+            sizes = [len(encoding.features) for encoding in self.encodings_] or [
+                1
+            ] * self.n_features_in_
             try:
                 costs = costs_of(self.costs)
-                made, inputs = under_input_costs(splits, costs, models, before, sizes)
+                priced, inputs = under_input_costs(splits, costs, models, before, sizes)
             except InputError as error:
                 fault = error
             else:
                 for note in (*inputs.notes, *before.notes):
                     warnings.warn(f"costs: {note}", stacklevel=4)
-                return made, sensors_of(inputs).names
+                return priced, sensors_of(inputs).names
         splits = by_transformer(splits, priced_names(self.costs))
         try:
-            made = with_costs(splits, costs_of(self.costs), models)
+            priced = with_costs(splits, costs_of(self.costs), models)
         except InputError as error:
             names = priced_names(self.costs) if isinstance(self.costs, Mapping) else []
             unused = [name for name in names if name not in splits.columns]
@@ -197,9 +201,9 @@ class _Budgeted(BaseEstimator):
                 hint = "in a pipeline, set_output(transform='pandas') gives them"
                 hint = f"X has no names; {hint}"
             raise InputError(f"{error}; {hint}") from error
-        for note in made.notes[len(splits.notes) :]:
+        for note in priced.notes[len(splits.notes) :]:
             warnings.warn(f"costs: {note}", stacklevel=4)
-        return made, sensors_of(made).names
+        return priced, sensors_of(priced).names
 
     def _divided(self, rows: Examples, by_class: bool, seed: int) -> tuple[Examples, Examples]:
         """Return the training and validation part: by query or group, or stratified by class."""

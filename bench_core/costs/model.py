@@ -272,13 +272,15 @@ class SensorPrices:
     def of_columns(self, columns: Sequence[int] | Sequence[Sequence[int]]) -> SensorPrices:
         """Prices of features made of columns: feature ``j`` needs the sensors of ``columns[j]``,
         one column or several."""
-        made_of = [np.atleast_1d(own).astype(np.int64) for own in columns]
-        needs = [sorted({s for c in own for s in self.sensors_of(c).tolist()}) for own in made_of]
+        made_of = [np.atleast_1d(sources).astype(np.int64) for sources in columns]
+        needs = [
+            sorted({s for c in sources for s in self.sensors_of(c).tolist()}) for sources in made_of
+        ]
         return replace(
             self,
             start=np.cumsum([0, *map(len, needs)]).astype(np.int32),
             needed=np.concatenate([*needs, np.zeros(0)]).astype(np.int32),
-            multiplier=np.array([self.multiplier[own].max(initial=0.0) for own in made_of]),
+            multiplier=np.array([self.multiplier[sources].max(initial=0.0) for sources in made_of]),
         )
 
     def feature_price(self) -> FloatArray:

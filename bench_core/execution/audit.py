@@ -277,11 +277,11 @@ class _Audit:
         nested = getattr(self.model.policy, "nested", False)
         if whole:
             parts = self._in_blocks()
-            asked = [(k, parts) for k in caps + [p for p in points if not nested]]
+            questions = [(k, parts) for k in caps + [p for p in points if not nested]]
         else:
             numbers, some = caps + points[:SAMPLE_PROGRAMS], self._drawn(SAMPLE_ROWS)
-            asked = [(k, [some[n :: len(numbers)]]) for n, k in enumerate(numbers)]
-        for k, parts in asked:
+            questions = [(k, [some[n :: len(numbers)]]) for n, k in enumerate(numbers)]
+        for k, parts in questions:
             model = self.fresh()
             for chosen in filter(len, parts):
                 self._ask_alone(model, k, chosen)

@@ -77,19 +77,19 @@ class ModelElsewhere:
         """As ``Sequential``'s."""
         return self._ask("predict_capped", *given)
 
-    def _ask(self, name: str, *given: Any) -> Any:
+    def _ask(self, name: str, *arguments: Any) -> Any:
         pipes: Any = self._process
         try:
-            pickle.dump((name, given), pipes.stdin)
+            pickle.dump((name, arguments), pipes.stdin)
             pipes.stdin.flush()
-            kind, found = pickle.load(pipes.stdout)
+            kind, reply = pickle.load(pipes.stdout)
         except (EOFError, BrokenPipeError) as error:
             raise ContractError("its process ended") from error
         if kind:  # its class may exist there alone
             raise (
-                MemoryError(found) if kind == "MemoryError" else type(kind, (Exception,), {})(found)
+                MemoryError(reply) if kind == "MemoryError" else type(kind, (Exception,), {})(reply)
             )
-        return found
+        return reply
 
 
 def serve(parent: int, state: str) -> None:
@@ -99,15 +99,15 @@ def serve(parent: int, state: str) -> None:
     model: Any = None
     with one_blas_thread(), contextlib.suppress(EOFError):
         while True:
-            name, given = pickle.load(source)
+            name, arguments = pickle.load(source)
             try:
                 reply: Any = None
                 if name == "load":
                     model = load_model(Path(state))
                 elif name == "predict_path":  # copies, as it may modify its arrays afterwards
-                    reply = [*map(deepcopy, islice(model.predict_path(*given), MAX_POINTS + 1))]
+                    reply = [*map(deepcopy, islice(model.predict_path(*arguments), MAX_POINTS + 1))]
                 else:
-                    reply = getattr(model, name)(*given)
+                    reply = getattr(model, name)(*arguments)
                 answer = pickle.dumps(("", reply))
             except Exception as error:
                 answer = pickle.dumps((type(error).__name__, str(error)))

@@ -56,12 +56,12 @@ def close(
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.maximum(np.abs(before), np.abs(after)).reshape(len(before), -1)
         pairs = zip(_views(before, queries), _views(after, queries), scale, strict=True)
-        for one, other, (middle, spread) in pairs:
+        for first, second, (middle, spread) in pairs:
             slack = TOLERANCE * size
-            most = LARGEST * (np.abs(one - middle) + spread)
+            most = LARGEST * (np.abs(first - middle) + spread)
             slack = np.where(spread > 0, np.minimum(slack, most), slack)
-            near = np.abs(one - other) <= TOLERANCE * spread + slack
-            same &= (near | (one == other)).all(axis=1)
+            near = np.abs(first - second) <= TOLERANCE * spread + slack
+            same &= (near | (first == second)).all(axis=1)
     return same
 
 

@@ -139,17 +139,17 @@ def log_savings(draws: Draws, chosen: Chosen) -> FloatArray:
     """Return values (r, l, draws) whose mean over repeats is the logarithm of ``mean_savings`` in
     every draw, and which vary over repeats as it does (delta method). A learner or reference that
     is not sure in a draw saves nothing there."""
-    whole, own = replaced_costs(draws, chosen), chosen.cost
-    whole, own = (np.where(np.isnan(a), b, a) for a, b in ((whole, own), (own, whole)))
-    whole, own = np.nan_to_num(whole, nan=1.0), np.nan_to_num(own, nan=1.0)
-    weight = np.zeros(len(own))
+    whole, paid = replaced_costs(draws, chosen), chosen.cost
+    whole, paid = (np.where(np.isnan(a), b, a) for a, b in ((whole, paid), (paid, whole)))
+    whole, paid = np.nan_to_num(whole, nan=1.0), np.nan_to_num(paid, nan=1.0)
+    weight = np.zeros(len(paid))
     groups = on_same_rows(draws.found)
     for same in groups:
         weight[same] = 1 / (len(same) * len(groups))  # as ``over_repeats`` does
-    means = [np.tensordot(weight, cost, 1) for cost in (whole, own)]
+    means = [np.tensordot(weight, cost, 1) for cost in (whole, paid)]
     apart = [
         np.divide(cost, mean, out=np.ones_like(cost), where=mean > 0)
-        for cost, mean in zip((whole, own), means, strict=True)
+        for cost, mean in zip((whole, paid), means, strict=True)
     ]
     logs = np.log(np.clip(cost_ratio(*means), 1 / _FREE, _FREE)) + (apart[0] - apart[1])
     return np.asarray(logs.round(6))

@@ -53,14 +53,14 @@ def finished(
             f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
         )
     if data:
-        known = dict.fromkeys(map(str, frame["dataset"]))
-        data = chosen(f"data set of run {info.number}", data, known)
+        names = dict.fromkeys(map(str, frame["dataset"]))
+        data = chosen(f"data set of run {info.number}", data, names)
         frame = frame[frame["dataset"].isin(data)]
         uses = tuple(use for use in info.datasets if use.name in data)
         info = replace(info, datasets=uses)
     if learners:
-        known = dict.fromkeys(map(str, frame["learner"]))
-        learners = chosen(f"learner of run {info.number}", learners, known)
+        names = dict.fromkeys(map(str, frame["learner"]))
+        learners = chosen(f"learner of run {info.number}", learners, names)
         frame = frame[frame["learner"].isin(learners)]
         if info.reference not in learners:
             info = replace(info, reference="")

@@ -103,11 +103,11 @@ def undefined(frame: pd.DataFrame, metric: str, splits: Sequence[str] = ("valid"
     single repeat just ``"test"``."""
     judged = frame[(frame["status"] == "ok") & frame["split"].isin(splits)]
     known = judged[metric].notna().groupby([judged[k] for k in ("split", *REPEAT)], observed=True)
-    found = known.any()
-    several = len(found.index.droplevel("split").unique()) > 1
+    defined = known.any()
+    several = len(defined.index.droplevel("split").unique()) > 1
     places = [
         _NAMES[split] + (f" (fold {fold}, seed {seed})" if several else "")
-        for split, fold, seed in found[~found].index
+        for split, fold, seed in defined[~defined].index
     ]
     return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
 

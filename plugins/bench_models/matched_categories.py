@@ -94,12 +94,12 @@ def on_categories(
     except ModelError as error:
         raise InputError(f"{where}: {error}") from error
     places = np.where(column >= 2 * d, column % d, column)
-    made = replace(model, ensemble=ensemble, limits=limits)
+    matched = replace(model, ensemble=ensemble, limits=limits)
     if model.ranges is not None:
         codes = [m in counts for m in range(offset)]  # ranges of codes, not of the data's cells
         ranges = np.where(np.array(codes)[:, None], np.nan, model.ranges)
-        made = replace(made, ranges=np.vstack([ranges, np.full((d, 2), np.nan)]))
-    return made, np.append(places, np.arange(d))
+        matched = replace(matched, ranges=np.vstack([ranges, np.full((d, 2), np.nan)]))
+    return matched, np.append(places, np.arange(d))
 
 
 def _with_lists(

@@ -85,7 +85,7 @@ class TrainingRows:
         return tau * (sent - stay)
 
 
-def f0_outputs(f0: Any, part: Examples, prices: Prices, context: FitContext) -> Mapping[str, Any]:
+def f0_outputs(f0: Any, rows: Examples, prices: Prices, context: FitContext) -> Mapping[str, Any]:
     """f0's last ``scores`` (n,), the ``bits`` (n, w) of its sensors and its ``evaluation`` (n,),
     the price of splits and trees: predicted once for all settings.
 
@@ -95,8 +95,8 @@ def f0_outputs(f0: Any, part: Examples, prices: Prices, context: FitContext) -> 
 
     def build() -> Mapping[str, Any]:
         scores, bits, evaluation = [], [], []
-        for start in range(0, len(part), _BLOCK):
-            output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
+        for start in range(0, len(rows), _BLOCK):
+            output = last_prediction(f0, Features(rows.X[start : start + _BLOCK]))
             bill = bill_of(output)
             scores.append(np.round(output.scores, _DIGITS))
             bits.append(bill.acquired.bits)
@@ -104,7 +104,7 @@ def f0_outputs(f0: Any, part: Examples, prices: Prices, context: FitContext) -> 
         found: dict[str, list[Any]] = {"scores": scores, "bits": bits, "evaluation": evaluation}
         return {key: np.concatenate(blocks) for key, blocks in found.items()}
 
-    return context.trained(("f0", f0, part.X, prices), build)
+    return context.trained(("f0", f0, rows.X, prices), build)
 
 
 class KullbackLeibler:

@@ -99,15 +99,15 @@ def _sets(
     tree: Tree, apart: Collection[int], splits: Collection[int], counts: Mapping[int, int]
 ) -> dict[int, CategorySplit]:
     """Thresholds on codes as sets: the splits by node on features with ``counts`` of codes."""
-    made = {}
+    sets = {}
     for n in np.flatnonzero((tree.left >= 0) & np.isin(tree.feature, [*counts])).tolist():
         if n not in splits:
             missing, m = bool(tree.missing_left[n]), int(tree.feature[n])
             left = {code for code in range(counts[m]) if code <= tree.threshold[n]}
             if n in apart:  # zero goes where missing values go
                 left = left | {0} if missing else left - {0}
-            made[n] = CategorySplit(m, frozenset(left), True, missing)
-    return made
+            sets[n] = CategorySplit(m, frozenset(left), True, missing)
+    return sets
 
 
 def _ranges(text: str, features: int) -> Float64Array:
