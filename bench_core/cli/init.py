@@ -22,7 +22,7 @@ _OPTIONS = ("valid", "test", *options_of(TableOptions), "costs")
 @click.option("--name", default="", help="Name of the data set.  [default: the file's name]")
 @options.together(*map(options.request_option, _OPTIONS))
 @options.few_options
-def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) -> None:
+def init_command(file: Path, name: str, plugins: tuple[str, ...], **arguments: Any) -> None:
     """Describe FILE in this folder's datasets.toml: label, task, columns, prices, unit.
 
     The columns are inspected: dates and decimal commas are recognized, unusable columns are
@@ -46,7 +46,7 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) 
         raise UsageError(f"{path}: [{name}] exists already: edit it, or give --name")
     if name in options.registry(plugins).datasets:
         raise UsageError(f"{name!r} is the name of another data set: give --name")
-    table, splits = described(FileData(train=str(file), **given), Path.cwd())
+    table, splits = described(FileData(train=str(file), **arguments), Path.cwd())
     before = f"{read_text(path).rstrip()}\n\n" if there else ""
     text = as_toml(name, table)
     write_text(path, before + text)

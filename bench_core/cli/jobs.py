@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     help="Write to this file instead of the terminal; with --jobs, the folder for job files.",
 )
 @options.common_options
-def plan_command(jobs: int | None, output: Path | None, **given: Any) -> int:
+def plan_command(jobs: int | None, output: Path | None, **arguments: Any) -> int:
     """Show the work of a run and its estimated time.
 
     Examples:
@@ -51,7 +51,7 @@ def plan_command(jobs: int | None, output: Path | None, **given: Any) -> int:
     """
     from bench_core.api.orchestration import planned, registry_of
 
-    request = asked_for(**given)
+    request = asked_for(**arguments)
     if jobs and output is None:
         raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
     if not jobs and output is not None:

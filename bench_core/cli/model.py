@@ -205,7 +205,7 @@ def sensors_table(model: Predictor) -> Table:
 )
 @options.together(*map(options.request_option, (*READING, "index_base", "unwritten")))
 @options.debug_option
-def check_command(folder: Path, data: Path | None, **given: Any) -> int:
+def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     """Replay the model in FOLDER row by row and compare quality and cost with the export's.
 
     A table is read as the run's, unless options differ. Without --data, the exit status is 1 if a
@@ -217,7 +217,7 @@ def check_command(folder: Path, data: Path | None, **given: Any) -> int:
     from bench_core.serving.export import replayed
 
     model = _loaded(folder)
-    rows = _splits_of(model).test if data is None else _rows_of(data, model, given)
+    rows = _splits_of(model).test if data is None else _rows_of(data, model, arguments)
     exported = model.about["test"] or model.about["valid"]
     replay = replayed(model, rows, options.registry().metrics)
     figures = {

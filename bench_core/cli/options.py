@@ -109,11 +109,11 @@ def as_flag(name: str, like: str, value: object) -> str:
     return f"{flag} {quote(','.join(value) if isinstance(value, list) else str(value))}"
 
 
-def names_option(*names: str, **given: Any) -> Decorator:
+def names_option(*names: str, **arguments: Any) -> Decorator:
     """Return an option for a list of names that only one verb has."""
     # names are divided where they are known (``chosen``)
     how: dict[str, Any] = {"type": Written(TEXTS), "metavar": "NAMES", "multiple": True}
-    return click.option(*names, callback=_joined(()), **how | given)
+    return click.option(*names, callback=_joined(()), **how | arguments)
 
 
 def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
@@ -161,8 +161,8 @@ def limit_options(several: bool = True) -> Decorator:
 
     def joined(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def called(keep: str | None, quality: str | None, **given: Any) -> Any:
-            budgets = given.pop("budgets" if several else "budget") or ()
+        def called(keep: str | None, quality: str | None, **arguments: Any) -> Any:
+            budgets = arguments.pop("budgets" if several else "budget") or ()
             budgets = budgets if several else (budgets,) if budgets else ()
             reach = None if quality is None else _quality(quality)
             with blaming("--keep"):
@@ -172,8 +172,8 @@ def limit_options(several: bool = True) -> Decorator:
                 raise UsageError(f"{' and '.join(both)}: give only one of them")
             limits: tuple[Limit, ...] = budgets if target is None else (target,)
             if several:
-                return command(limits=limits, **given)
-            return command(limit=limits[0] if limits else None, **given)
+                return command(limits=limits, **arguments)
+            return command(limit=limits[0] if limits else None, **arguments)
 
         chosen_by = together(
             budget_options(several=several, unlimited=True),

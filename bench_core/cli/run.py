@@ -39,13 +39,13 @@ run_options = options.together(
 )
 
 
-def asked_for(**given: Any) -> RunRequest:
+def asked_for(**arguments: Any) -> RunRequest:
     """Return the request of a run. Without data or suite it uses the data set of ``datasets.toml``
     in the current folder, else the suite ``FIRST``; a note says so."""
     from bench_core.datasets.user_datasets import FILE, project_names
     from bench_core.planning.resolve_datasets import file_options
 
-    run_request = request(**given)
+    run_request = request(**arguments)
     project = () if run_request.suite or run_request.data else project_names()
     if len(project) > 1:
         raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
@@ -58,16 +58,16 @@ def asked_for(**given: Any) -> RunRequest:
     return replace(run_request, suite=FIRST)
 
 
-def request(*, store: Path, **given: Any) -> RunRequest:
+def request(*, store: Path, **arguments: Any) -> RunRequest:
     """Return the request made by a verb's options."""
-    return RunRequest(store=str(store), **given)
+    return RunRequest(store=str(store), **arguments)
 
 
 @click.command("run")
 @run_options
 @options.output_option
 @options.common_options
-def run_command(output: Path | None, **given: Any) -> int:
+def run_command(output: Path | None, **arguments: Any) -> int:
     """Run learners on data and show the leaderboard.
 
     Give a suite, or data sets or files of your own. The default is the data set of 'bench init' in
@@ -88,7 +88,7 @@ def run_command(output: Path | None, **given: Any) -> int:
     from bench_core.api.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
-    run_request = asked_for(**given)
+    run_request = asked_for(**arguments)
     registry = registry_of(run_request)
     report_for(registry, output)  # fail before hours of work
     with following(GO_ON) as show:
@@ -146,7 +146,7 @@ def interruptible() -> Iterator[list[int]]:
 
 @contextmanager
 def doing_again(
-    advice: str, run: str, *, store: Path, plugins: Sequence[str], **given: Any
+    advice: str, run: str, *, store: Path, plugins: Sequence[str], **arguments: Any
 ) -> Iterator[tuple[RunRequest, OnEvent]]:
     """Yield the request of a verb that repeats work of a stored run, and a display of events.
 
@@ -163,7 +163,7 @@ def doing_again(
             "if you trust it"
         )
     with following(advice) as show:
-        yield request(plugins=plugins, store=store, **given), show
+        yield request(plugins=plugins, store=store, **arguments), show
 
 
 def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
@@ -300,7 +300,7 @@ def report_command(
 
 @click.command("audit")
 @options.stored_run_options
-def audit_command(run: str, output: Path | None, **given: Any) -> int:
+def audit_command(run: str, output: Path | None, **arguments: Any) -> int:
     """Check RUN's costs: every trial, query and operating point.
 
     Examples:
@@ -314,7 +314,7 @@ def audit_command(run: str, output: Path | None, **given: Any) -> int:
     from bench_core.api.orchestration import audited
 
     check_output(output)
-    with doing_again("", run, **given) as (asked, show):
+    with doing_again("", run, **arguments) as (asked, show):
         result = audited(run, asked, show)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     # a declared trial is listed with the failures, with its reason
@@ -339,7 +339,7 @@ def audit_command(run: str, output: Path | None, **given: Any) -> int:
     "encoding", help="Encoding of a cost file that is not UTF-8; default: as in the run."
 )
 @options.stored_run_options
-def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **given: Any) -> int:
+def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **arguments: Any) -> int:
     """Bill RUN under other costs, without training, and show the leaderboard.
 
     Examples:
@@ -352,7 +352,7 @@ def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **give
     from bench_core.api.orchestration import registry_of, repriced
     from bench_core.leaderboard.reports import report_for
 
-    with doing_again(GO_ON, run, **given) as (asked, show):
+    with doing_again(GO_ON, run, **arguments) as (asked, show):
         registry = registry_of(asked)
         report_for(registry, output)  # fail before any work
         result = repriced(run, data, asked, registry, show)
@@ -365,7 +365,7 @@ def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **give
 @options.no_progress_option
 @options.store_option
 @options.common_options
-def rerun_command(trial: str, **given: Any) -> int:
+def rerun_command(trial: str, **arguments: Any) -> int:
     """Repeat TRIAL and compare its numbers bit by bit.
 
     Examples:
@@ -378,7 +378,7 @@ def rerun_command(trial: str, **given: Any) -> int:
     """
     from bench_core.api.orchestration import rerun
 
-    places = request(**given)
+    places = request(**arguments)
     with following() as show:
         comparison = rerun(trial, places, show)
     word = "same bits" if comparison.same else f"{len(comparison.changed)} of its numbers differ"
