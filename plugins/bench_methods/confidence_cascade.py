@@ -33,7 +33,6 @@ from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.large_model import GatedModel, LargeModel, confidence, thresholds
 from bench_models.nested_boosters import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
-from bench_models.priced_boosting import CheapStarts
 from bench_models.staged import MOST_POINTS
 from bench_models.staged.exits import check_thresholds
 
@@ -137,7 +136,7 @@ class SelectionCascade:
         from bench_trees import Ensemble
 
         base = context.fitted(self.base)
-        if not isinstance(base, PathOfModels) or isinstance(base, CheapStarts):
+        if not isinstance(base, PathOfModels):
             raise UsageError(
                 f"{self.name}: base {self.base.name!r} has no models on sets of features; "
                 "choose forward-selection or greedy-order"
