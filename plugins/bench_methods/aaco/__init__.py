@@ -33,8 +33,8 @@ Departures
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, loss_of
@@ -66,7 +66,7 @@ from bench_core import (
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_methods.aaco.imitation import Imitation, boost_choices, ways
-from bench_methods.aaco.planning import Oracle, Rows, grown, pool
+from bench_methods.aaco.planning import NeighbourRows, Oracle, grown, pool
 
 LEAST_LOSS = 1e-6
 """Minimum loss without purchases, so that prices of cost differ."""
@@ -113,7 +113,7 @@ class Aaco:
         centre, spread = moments(copies.X)
         z = standardised(copies.X[first], centre, spread)
         fold = predictor.parts_of(copies)[first]
-        rows = Rows(predictor, prices, copies.X[first], copies.y[first], z, fold)
+        rows = NeighbourRows(predictor, prices, copies.X[first], copies.y[first], z, fold)
         rng = np.random.default_rng([context.seed, 4])
         context.progress(1, 3)
         order, losses = grown(rows, self.most, rng)
@@ -121,10 +121,19 @@ class Aaco:
         factor = max(float(losses[:, 0].mean()), LEAST_LOSS) / (purchases.sensor.sum() or 1.0)
         masks, alone = pool(rows, order, rng)
         context.progress(3, 3)
-        known = predictor, prices, rows.X, rows.y, z, fold, centre, spread, order, losses
-        money = [t * factor for t in self.tradeoffs]
-        how = self.neighbours, self.candidates, context.seed
-        oracle = Oracle(*known, masks, alone, money, *how)
+        oracle = Oracle(
+            **{field.name: getattr(rows, field.name) for field in fields(rows)},
+            centre=centre,
+            spread=spread,
+            order=order,
+            order_losses=losses,
+            masks=masks,
+            alone=alone,
+            price=[t * factor for t in self.tradeoffs],
+            neighbours=self.neighbours,
+            candidates=self.candidates,
+            seed=context.seed,
+        )
         return Sequential(oracle, prices)
 
     def _predictor(
@@ -196,8 +205,10 @@ class AacoTree(BoostedTrees):
     ) -> tuple[IntArray, BoolArray]:
         """Rows (m,) and their purchases (m, k): two thirds from trajectories, others random."""
 
-        def plan(*state: Any) -> tuple[IntArray, FloatArray]:
-            return policy.act(*state[:4]), state[2]
+        def plan(
+            cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float, row: IntArray
+        ) -> tuple[IntArray, FloatArray]:
+            return policy.act(cells, bought, left, stop), left
 
         states = ways(plan, X, policy.prices, policy.price, self.most)
         others = max(1, self.copies // 3) * len(X)

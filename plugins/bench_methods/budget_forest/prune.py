@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees
@@ -23,9 +23,6 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_methods.budget_forest.forest import Model, Prunable, prunable
 from bench_methods.budget_forest.pruning import PruningSearch, build, first_points, search
 from bench_methods.budget_forest.rf import BudgetRF
-
-if TYPE_CHECKING:
-    pass
 
 PRUNINGS = 60
 """Maximum prunings in a path, the unpruned trees included."""

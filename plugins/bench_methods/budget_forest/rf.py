@@ -133,7 +133,7 @@ class _Grower:
         from bench_methods.budget_forest.kernels import grow
 
         rows = np.flatnonzero(copies).astype(np.int32)
-        bag = (rows, self.label[rows], copies[rows].astype(np.int32))
+        bag = rows, self.label[rows], copies[rows].astype(np.int32), np.zeros(0)
         # a tree of n leaves has 2 n - 1 nodes
         room = 2 * len(rows)
         if depth is not None and depth < 31:

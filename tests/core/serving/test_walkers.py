@@ -64,9 +64,7 @@ def walked(program, x, steps=None):
                     trees + (len(walk_path) > 0),
                 )
             if tree.output[t] == VECTOR:
-                own = [
-                    a + b for a, b in zip(own, program.vectors[int(tree.value[node])], strict=True)
-                ]
+                own = [a + b for a, b in zip(own, tree.vectors[int(tree.value[node])], strict=True)]
             else:
                 own[tree.output[t]] += tree.value[node] * weight
         features |= set(step.columns.feature.tolist())
