@@ -39,7 +39,7 @@ from bench_models.large_model import (
     where,
     whole_program,
 )
-from bench_models.nested_boosters import NestedBoosters, Route
+from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
 from bench_models.priced_boosting import CheapStarts
 from bench_models.staged import MOST_POINTS, StagedModel

@@ -19,7 +19,8 @@ import numpy as np
 from bench_core import Examples, FitContext, Prices, param
 from bench_core.arrays import BoolArray
 from bench_models.boosting import BoostedTrees
-from bench_models.path_of_models import PathOfModels, readable, share_of
+from bench_models.nested_sets.purchases import readable
+from bench_models.path_of_models import PathOfModels, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 
 if TYPE_CHECKING:
