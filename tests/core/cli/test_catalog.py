@@ -184,3 +184,20 @@ def test_learners_to_start_with_are_first_and_baselines_last(bench):
 
 def test_long_lines_are_broken_between_words():
     assert fitted("  one two three\nfour", 11) == "  one two\n  three\nfour"
+
+
+@pytest.mark.parametrize(
+    ("learner", "departure"),
+    [
+        ("aaco-tree", "  - The price of cost is an additional feature. "),  # its module's
+        ("cscc", "  - Every classifier has a free constant"),  # its package's
+    ],
+)
+def test_show_lists_departures_from_the_paper(bench, learner, departure):
+    shown = bench("show", learner).out.partition("\nDepartures:\n")[2]
+    assert departure in shown
+    assert "``" not in shown
+
+
+def test_a_learner_without_departures_shows_none(bench):
+    assert "Departures" not in bench("show", "constant").out

@@ -60,7 +60,7 @@ def sure(share=None, quality=0.0):
 
 def row_of(text, learner):
     (line,) = [line for line in text.splitlines() if re.match(rf"{learner} +\d", line)]
-    return line.split()
+    return re.split(r" {2,}", line)
 
 
 @pytest.mark.parametrize("share", [0.99, 0.9])
@@ -87,8 +87,7 @@ def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
     board = bench("report").out
     cells = row_of(bench("best").out, "toy")
     line = next(line for line in board.splitlines() if re.match(r"data\.csv +toy ", line))
-    assert cells[2].rstrip("*") in line.split()
-    assert cells[3] in line.split()
+    assert {cells[2].rstrip("*"), cells[3]} <= {*re.split(r" {2,}", line)}
 
 
 @pytest.fixture
@@ -149,11 +148,11 @@ def test_a_learner_that_is_not_sure_is_likely(done, bench):
     said = bench("best", "--quality", "0.85").out
     assert "% sure: the probability that the likeliest model will reach it" in said
     assert row_of(said, "toy")[2] == "yes"
-    *_, word, chance, _, _, accuracy = row_of(said, "gbrt")[:7]
+    *_, chance, _, _, accuracy = row_of(said, "gbrt")[:6]
     n = len(next(Store("results/bench.db").values("last", split="valid")).weights)
     error = math.sqrt(float(accuracy) * (1 - float(accuracy)) / (n - 1))
     beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
-    assert (word, chance) == (f"{beyond:.0%}", "sure")
+    assert chance == f"{beyond:.0%} sure"
     assert set(sure(quality=0.85)) == {"toy"}
 
 
@@ -264,9 +263,9 @@ def test_pairs_are_compared_where_both_keep_the_share(points, bench):
     assert f"toy {quality['toy']}" in ended.out
     assert f"gbrt {quality['gbrt']}" in ended.out
     ratio = re.search(
-        r"gbrt needs ([\d.]+)x toy's cost for the same quality \(95%: ([\d.]+) to", ended.out
+        r"gbrt needs ([\d.]+)x toy's cost for the same quality \(95%: ([\d.]+)x to", ended.out
     )
-    assert float(ratio[1]) == pytest.approx(costs["gbrt"] / costs["toy"], abs=0.01)
+    assert float(ratio[1]) == pytest.approx(costs["gbrt"] / costs["toy"], abs=0.06)
     assert float(ratio[2]) <= float(ratio[1])
 
 

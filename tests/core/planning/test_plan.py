@@ -150,7 +150,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
             "'toy-prefix'|learners",
         ),
-        ({"data": "toy-binary", "metrics": "seg"}, "seg|pictures"),
+        ({"data": "toy-binary", "metrics": "seg"}, "seg does not apply"),
         ({"data": "toy-rank", "test": "x.svm"}, "test has no meaning with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG'"),
         ({"data": "toy-rank", "seeds": 1.5}, "seeds: 1.5 is not a whole number from 0"),
