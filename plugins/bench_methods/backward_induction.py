@@ -45,8 +45,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import LEAST_HESSIAN, loss_of
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import LEAST_HESSIAN, OnEngine, loss_of
 from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
     closed,
@@ -88,7 +87,7 @@ HIGHEST = 32.0
 
 
 @dataclass(frozen=True)
-class BackwardInduction:
+class BackwardInduction(OnEngine):
     """A policy by dynamic programming over all sets of a few purchases."""
 
     name: ClassVar[str] = "backward-induction"

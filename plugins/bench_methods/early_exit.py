@@ -57,7 +57,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 

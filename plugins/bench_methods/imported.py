@@ -33,8 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import TASKS, OnEngine
 from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
@@ -63,7 +62,7 @@ REVERSED = 0.4
 
 
 @dataclass(frozen=True)
-class ImportedModel:
+class ImportedModel(OnEngine):
     """An existing LightGBM, XGBoost or CatBoost model."""
 
     name: ClassVar[str] = "imported"

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.masked_predictor import (
     MaskedPredictor,
     MaskedTraining,

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.dictionary import sensor_bits
 from bench_models.path_of_models import PathOfModels
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel

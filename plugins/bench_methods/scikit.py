@@ -26,8 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import TASKS, OnEngine
 from bench_models.libraries import (
     LibraryModel,
     check_classes,
@@ -55,7 +54,7 @@ _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 
 @dataclass(frozen=True)
-class RandomForest:
+class RandomForest(OnEngine):
     """scikit-learn's random forest, ignoring cost."""
 
     name: ClassVar[str] = "random-forest"
@@ -108,7 +107,7 @@ class RandomForest:
 
 
 @dataclass(frozen=True)
-class ScikitLearn:
+class ScikitLearn(OnEngine):
     """Any scikit-learn estimator, named by its import path."""
 
     name: ClassVar[str] = "sklearn"

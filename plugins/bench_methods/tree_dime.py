@@ -41,7 +41,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine
 from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
     MaskedPredictor,
@@ -90,7 +90,7 @@ WAYS = 2000  # maximum training rows for the choice of tradeoffs
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeDime:
+class TreeDime(OnEngine):
     """A policy that buys by the expected fall of the loss per price."""
 
     name: ClassVar[str] = "tree-dime"

@@ -16,7 +16,6 @@ from bench_core import (
     Task,
     UsageError,
     among,
-    hookimpl,
     inside,
     log,
     param,
@@ -58,16 +57,19 @@ algorithm cuts at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its 
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the engine's kernels unless an earlier run has."""
-    from bench_trees import warm_up
+class OnEngine:
+    """Base class of learners that use the tree engine."""
 
-    warm_up(say)
+    @staticmethod
+    def warm_up(say: Callable[[str], None]) -> None:
+        """Compile the engine's kernels unless an earlier run has."""
+        from bench_trees import warm_up
+
+        warm_up(say)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoostedTrees:
+class BoostedTrees(OnEngine):
     """Parameters of all learners of boosted trees."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
@@ -152,7 +154,7 @@ class BoostedTrees:
 
 
 @dataclass(frozen=True)
-class OnTrees:
+class OnTrees(OnEngine):
     """Base class of learners over the boosted trees of another learner.
 
     Raises ValueError where the base has ``adds_up = False``: its scores are not a sum of trees.

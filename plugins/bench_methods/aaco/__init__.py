@@ -37,7 +37,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine
 from bench_models.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
 from bench_models.masked_predictor import MaskedPredictor, fitted_predictor, training_copies
 
@@ -60,7 +60,7 @@ LEAST_LOSS = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aaco:
+class Aaco(OnEngine):
     """A policy that plans all purchases on the nearest training rows, makes one and replans."""
 
     name: ClassVar[str] = "aaco"

@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
+from bench_models.boosting import BINS, binned, prefix_chain
 from bench_models.large_model import LargeModel, bill_of, last_prediction
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
@@ -102,7 +102,6 @@ class AdaptGBRT(Adapt):
     iterations: int = param(10, "maximum steps over q", least=1)
     gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    relevant_grade: int = param(1, RELEVANT)
     max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(

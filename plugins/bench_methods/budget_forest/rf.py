@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned, chain
+from bench_models.boosting import BINS, RELEVANT, OnEngine, binned, chain
 from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
@@ -25,7 +25,7 @@ Counted = tuple["Ensemble", FloatArray]
 
 
 @dataclass(frozen=True)
-class BudgetRF:
+class BudgetRF(OnEngine):
     """Random forest whose splits weigh the price of a feature against the gain in purity."""
 
     name: ClassVar[str] = "budget-rf"

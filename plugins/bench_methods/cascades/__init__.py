@@ -67,7 +67,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary, tested_features
 from bench_models.least_squares import one_blas_thread

@@ -38,8 +38,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import BINS, TASKS, binned
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import BINS, TASKS, OnEngine, binned
 from bench_models.pruned_path import PrunedPath
 
 from bench_core import (
@@ -56,7 +55,7 @@ from bench_core import (
 from bench_methods.cost_tree.model import (
     CostTreeGrower,
     GrowthSettings,
-    Target,
+    TrainingLabels,
     losses,
     nested_prunings,
     pruned_path,
@@ -66,7 +65,7 @@ from bench_methods.cost_tree.model import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostTree:
+class CostTree(OnEngine):
     """A decision tree grown by information gain per price, with its prunings as a path."""
 
     name: ClassVar[str] = "cost-tree"
@@ -97,7 +96,7 @@ class CostTree:
     ) -> PrunedPath:
         """Grow and price on ``train``; ``valid`` prunes what does not help."""
         bins, codes = binned(train, self.max_bins, context)
-        target = Target.of(train, context)
+        target = TrainingLabels.of(train, context)
         how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
         tree = CostTreeGrower(bins, codes, target, prices, how, context.progress).tree()
         score = scores_of(np.array(tree.summed), target)

@@ -50,7 +50,7 @@ class GrowthSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TrainingLabels:
     """Labels: ``label`` (n,) of ``classes`` > 0, or ``value`` (n,); ``weight`` (n,) are the copies
     of each row."""
 
@@ -126,7 +126,7 @@ class CostTreeGrower:
         self,
         bins: Bins,
         codes: Array,
-        target: Target,
+        target: TrainingLabels,
         prices: Prices,
         how: GrowthSettings,
         progress: Callable[[int, int], None],
@@ -248,7 +248,7 @@ def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) ->
     return total
 
 
-def scores_of(summed: FloatArray, target: Target) -> FloatArray:
+def scores_of(summed: FloatArray, target: TrainingLabels) -> FloatArray:
     """Answers of nodes (nodes, K): log-odds, logarithms of shares, or means."""
     if not target.classes:
         return summed
