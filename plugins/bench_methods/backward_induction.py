@@ -307,11 +307,11 @@ class Lookahead(Stored):
         codes = code_of(bought)
         scores = np.empty((len(X), trees[0].outputs_count))
         for code in np.unique(codes).tolist():
-            own = codes == code
+            rows = codes == code
             # the largest known set within the purchases: more may be free than in training
-            inside = ~(self.sets & ~bought[own][0]).any(axis=1)
+            inside = ~(self.sets & ~bought[rows][0]).any(axis=1)
             place = int(np.max(np.flatnonzero(inside), initial=0))
-            scores[own] = sums(trees[place], X[own])
+            scores[rows] = sums(trees[place], X[rows])
         return scores
 
 
