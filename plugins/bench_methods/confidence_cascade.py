@@ -31,7 +31,7 @@ import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.large_model import GatedModel, LargeModel, confidence, thresholds
-from bench_models.nested_boosters import NestedBoosters, Route
+from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
 from bench_models.staged import MOST_POINTS
 from bench_models.staged.exits import check_thresholds
