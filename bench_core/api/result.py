@@ -307,7 +307,7 @@ class Result(RunResult):
         level = [s.learner for s in answers.found if s.standing.tier == tier > 0 and s is not top]
 
         def exported() -> Folder:
-            from bench_core.serving.export import export
+            from bench_core.leaderboard.export import export
 
             known = self._registry().metrics
             return export(Store(self.store), self.info, top, known, best=choice.best)

@@ -17,8 +17,7 @@ import click
 
 from bench_core.errors import UsageError, blaming
 from bench_core.option_fields import FLAG, TEXTS, Form, options_of
-from bench_core.planning.invocation import shell_word
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, shell_word
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
 from bench_core.terminal.tables import complain
 

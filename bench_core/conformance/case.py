@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from bench_core.errors import BenchError, one_line
-from bench_core.execution.contract import ContractError
-from bench_core.execution.failures import fault_of
+from bench_core.execution.contract import ContractError, fault_of
 from bench_core.results.store_files import StateError
 
 Check = Callable[..., None]
@@ -54,6 +53,10 @@ class Case:
     def name(self) -> str:
         """Name such as ``check_state (binary)``."""
         return f"{self.check.__name__} ({self.on})" if self.on else self.check.__name__
+
+    def __str__(self) -> str:
+        """Name with the plugin, for ids of tests."""
+        return f"{self.subject.partition(' (')[0]}: {self.name}"
 
     def fault(self) -> str:
         """Return three lines (observed, expected, remedy), or "" if the check passes."""

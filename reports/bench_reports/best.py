@@ -14,13 +14,13 @@ import click
 from bench_core.cli import options
 from bench_core.errors import one_line, printable
 from bench_core.option_fields import chosen, options_of
-from bench_core.planning.invocation import (
+from bench_core.planning.request import (
+    RunRequest,
     given_from_python,
     shell_line,
     toml_literal,
     words,
 )
-from bench_core.planning.request import RunRequest
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     Table,

@@ -26,9 +26,8 @@ from bench_core.leaderboard.columns import (
     explained,
     order_words,
 )
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets
-from bench_core.planning.invocation import command
+from bench_core.leaderboard.conclusion import conclusion, over_datasets, overall_conclusion
+from bench_core.planning.request import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
