@@ -162,7 +162,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ),
         (
             {"data": "toy-binary", "metrics": "seg"},
-            "metric seg applies only to pictures; the rows of",
+            "metric seg does not apply to",
         ),
         ({"data": "toy-rank", "test": "x.svm"}, "test has no meaning with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG'"),
