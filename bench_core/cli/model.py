@@ -112,10 +112,7 @@ def export_command(
     dataset = dataset or names[0]
     choice = Choice(info, Store(store), frame, dataset, metric)
     require("learner of this run", [learner] if learner else (), {*choice.frame["learner"]})
-    answers = choice.usual(learner) if limit is None else choice.at(limit)
-    answer = answers.of(learner)
-    if answer is None:
-        raise UsageError(f"{dataset}: {choice.why_not(answers.limit, learner)}")
+    answers, answer = choice.answer(limit, learner)
     entry = getattr(registry.datasets.get(dataset), "data", None)  # of datasets.toml
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
