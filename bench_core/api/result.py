@@ -19,8 +19,8 @@ from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import FALLS, Board, Standing
 from bench_core.leaderboard.bought_sensors import purchases
-from bench_core.leaderboard.columns import CHEAPER, standing_fields
 from bench_core.leaderboard.columns import columns as board_columns
+from bench_core.leaderboard.columns import standing_fields
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.draws import primary_metric
 from bench_core.leaderboard.pairs import pairs_within, usual_limit
@@ -39,6 +39,7 @@ from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics.split_shift import falling
 from bench_core.terminal.wording import (
+    CHEAPER,
     cost,
     counted,
     duration,

@@ -29,9 +29,17 @@ from bench_core.conformance import (
     policy_checks,
     report_checks,
 )
-from bench_core.conformance.case import Case, ConformanceError, checks_of, examine, run_all
 from bench_core.conformance.cost_model_checks import purchases
-from bench_core.conformance.tasks import prices, task_splits, with_learners
+from bench_core.conformance.cases import (
+    Case,
+    ConformanceError,
+    checks_of,
+    examine,
+    prices,
+    run_all,
+    task_splits,
+    with_learners,
+)
 from bench_core.contracts import learner_of, metric_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder

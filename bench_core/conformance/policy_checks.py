@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.conformance.case import expect
-from bench_core.conformance.tasks import fitted
+from bench_core.conformance.cases import expect, fitted
 from bench_core.data import Features
 from bench_core.sequential import ROUNDING, Sequential
 from bench_core.splits import Splits

@@ -19,7 +19,7 @@ from helpers.random_trees import path, random_ensemble, random_rows
 
 from bench_core import DiscountGroup, Examples, Features, Task, UsageError, price_list
 from bench_core.conformance import task_splits
-from bench_core.conformance import tasks as conformance
+from bench_core.conformance import cases as conformance
 
 CHANGES = {
     "a weight": lambda s: replace(s, weights=s.weights * 2),

@@ -20,7 +20,7 @@ from bench_core.conformance import (
     report_checks,
     task_splits,
 )
-from bench_core.conformance.case import Case, checks_of, promise_of
+from bench_core.conformance.cases import Case, checks_of, promise_of
 
 GOOD = toys.Prefix(0.3)
 

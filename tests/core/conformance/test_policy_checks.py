@@ -10,7 +10,7 @@ import pytest
 
 from bench_core import STOP, Purchases, Sequential, Task, param
 from bench_core.conformance import learner_cases, learner_checks, policy_checks, task_splits
-from bench_core.conformance.case import Case, checks_of
+from bench_core.conformance.cases import Case, checks_of
 
 
 class Cheapest:
