@@ -285,6 +285,20 @@ def test_the_trees_of_several_ensembles_are_joined():
     assert both.value.tolist() == [0.25, 0, 1, -1, 0.25]
 
 
+def test_leaves_number_vectors_in_all_parts_of_a_joined_ensemble():
+    vectors = np.array([[1.0], [2.0], [3.0]])
+    numbers = two_trees(value=np.array([0, 2.0, 0, 1]))
+    one = Ensemble(**numbers).with_vectors(vectors)
+    plain = Ensemble(**two_trees())
+    both = Ensemble.concat([one.select(np.array([1])), plain, one])
+    assert both.output.tolist() == [-1, 0, 0, -1, -1]
+    # the leaves of the last part begin after the three vectors of the first
+    assert both.value.tolist() == [1, 0, 1, -1, 0.25, 0, 5, 3, 4]
+    assert both.vectors.tolist() == [[1], [2], [3]] * 2
+    assert Ensemble.from_state(both.state()).vectors.tolist() == both.vectors.tolist()
+    assert "vectors" not in plain.state()
+
+
 def test_state_round_trip():
     state = Ensemble(**two_trees()).state()
     again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).state()
@@ -307,6 +321,10 @@ def test_state_round_trip():
         ({"left": np.array([0, -1, -1, -1], np.int32)}, "outside its tree"),
         ({"left": np.array([1, 2, -1, -1], np.int32)}, "outside its tree"),
         ({"right": np.array([1, -1, -1, -1], np.int32)}, "exactly one parent"),
+        ({"vectors": np.zeros((2, 2))}, "a value for each output"),
+        ({"vectors": np.full((2, 1), np.inf)}, "a vector is not finite"),
+        ({"output": np.array([0, -1], np.int32)}, "numbers no vector"),
+        ({"output": np.array([0, -1], np.int32), "vectors": np.zeros((2, 1))}, "numbers no vector"),
     ],
 )
 def test_arrays_that_are_no_trees_are_refused(changed, message):

@@ -14,7 +14,7 @@ from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import Acquired, Examples, FitContext, InputError, Prices, Task, log, param
-from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import classifying
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class _Grower:
         )
         grown = SimpleNamespace(
             feature=feature[:used],
-            threshold=self._thresholds(feature[:used], cut[:used]),
+            threshold=self.bins.threshold(feature[:used], cut[:used]),
             left=left[:used],
             right=right[:used],
             missing_left=missing_left[:used],
@@ -164,13 +164,6 @@ class _Grower:
         )
         trees = Ensemble.of_trees([grown], [0], np.zeros(1), self.bins.features)
         return trees, counts[:used].astype(np.float64)
-
-    def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
-        """Upper edge of each node's bin: infinite at the last bin, 0 at leaves."""
-        edges = np.append(self.bins.edges, np.float32(np.inf))
-        f = np.maximum(feature, 0)
-        place = np.where(cut < self.bins.counts[f] - 1, self.bins.offset[f] + cut, len(edges) - 1)
-        return np.where(feature >= 0, edges[place], np.float32(0)).astype(np.float32)
 
 
 def least_statistics(significance: float, features: int, classes: int) -> FloatArray:

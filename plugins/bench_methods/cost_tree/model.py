@@ -161,7 +161,7 @@ class CostTreeGrower:
             price = float(self.prices.marginal(bought)[feature])
             tree.cost[node] = price * float(self.target.weight[rows].sum())
             tree.feature[node], tree.missing_left[node] = feature, default
-            tree.threshold[node] = self.bins.threshold(feature, cut)
+            tree.threshold[node] = float(self.bins.threshold(feature, cut))
             sides = [rows[left], rows[~left]]
             tree.left[node], tree.right[node] = (self._add(tree, side) for side in sides)
             stack.append((tree.right[node], sides[1], more, level + 1))
