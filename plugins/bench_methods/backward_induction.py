@@ -92,7 +92,6 @@ class BackwardInduction(OnEngine):
 
     name: ClassVar[str] = "backward-induction"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
     tried: int = param(6, "prices of cost per training row", least=1)

@@ -60,7 +60,6 @@ class ConfidenceCascade(OnTrees):
     """A cheap booster, and a large model for rows of low confidence."""
 
     name: ClassVar[str] = "confidence-cascade"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
@@ -107,7 +106,6 @@ class SelectionCascade(OnEngine):
     """Models on nested sets of features, evaluated in turn until one is confident."""
 
     name: ClassVar[str] = "selection-cascade"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = ConfidenceCascade.tasks
     adds_up: ClassVar[bool] = False
 

@@ -102,7 +102,6 @@ class EarlyExit(OnTrees):
     """Another learner's trees in their order, with early exits by a fixed rule."""
 
     name: ClassVar[str] = "early-exit"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
@@ -175,7 +174,6 @@ class Lear(OnTrees):
     """Another learner's trees in their order, with early exits at learned sentinels."""
 
     name: ClassVar[str] = "lear"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
     sentinels: tuple[int, ...] = param(

@@ -62,7 +62,6 @@ class QWYC(OnTrees):
     """Another learner's trees in batches, ordered for early exits."""
 
     name: ClassVar[str] = "qwyc"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
     adds_up: ClassVar[bool] = False
 

@@ -95,7 +95,6 @@ class TreeDime(OnEngine):
 
     name: ClassVar[str] = "tree-dime"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     predictor: BudgetedLearner = param(
         "masked-gbrt", "learner of the predictor for masked rows", search=inside()

@@ -60,6 +60,9 @@ _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 class OnEngine:
     """Base class of learners that use the tree engine."""
 
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of losses and links
+
     @staticmethod
     def warm_up(say: Callable[[str], None]) -> None:
         """Compile the engine's kernels unless an earlier run has."""
@@ -71,9 +74,6 @@ class OnEngine:
 @dataclass(frozen=True, kw_only=True)
 class BoostedTrees(OnEngine):
     """Parameters of all learners of boosted trees."""
-
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of the losses
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
     learning_rate: float = param(

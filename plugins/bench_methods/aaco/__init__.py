@@ -64,7 +64,6 @@ class Aaco(OnEngine):
     """A policy that plans all purchases on the nearest training rows, makes one and replans."""
 
     name: ClassVar[str] = "aaco"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 

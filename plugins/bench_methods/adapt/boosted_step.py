@@ -92,7 +92,6 @@ class AdaptGBRT(Adapt):
     """Boosted gate and classifier with shared purchases, in front of a large model."""
 
     name: ClassVar[str] = "adapt-gbrt"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     tradeoff: float = param(0.03, TRADEOFF, least=0, search=log(1e-3, 3))
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))

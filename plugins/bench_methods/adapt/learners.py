@@ -144,6 +144,8 @@ class Adapt(OnEngine):
 class LinearAdapt(Adapt):
     """Base class of the learners with linear pairs: a pair for each set of features."""
 
+    numerics: ClassVar[tuple[str, ...]] = ()
+
     supports = 1  # a parameter of all three
 
     def fit(

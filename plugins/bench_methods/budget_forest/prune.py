@@ -16,7 +16,6 @@ from bench_core import (
     FitContext,
     InputError,
     Prices,
-    Task,
     param,
 )
 from bench_core.arrays import FloatArray, IntArray
@@ -66,8 +65,6 @@ class BudgetPrune(OnTrees):
     """Trees pruned to the best trade-off between their loss and the cost of rows."""
 
     name: ClassVar[str] = "budget-prune"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
-    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
     base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"

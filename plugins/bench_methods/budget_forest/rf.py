@@ -29,7 +29,6 @@ class BudgetRF(OnEngine):
     """Random forest whose splits weigh the price of a feature against the gain in purity."""
 
     name: ClassVar[str] = "budget-rf"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)

@@ -195,7 +195,6 @@ class SoftCascade(_Cascade):
     """A cascade of predefined stages that maximises likelihood minus expected cost."""
 
     name: ClassVar[str] = "soft-cascade"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tradeoffs: ClassVar[tuple[float, ...]] = (0.03, 0.3, 1.0, 3.0)  # its thresholds make the path
 
     tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
@@ -226,6 +225,7 @@ class AndOr(_Cascade):
     """A cascade of predefined stages: one must reject a negative, all must pass a positive."""
 
     name: ClassVar[str] = "and-or"
+    numerics: ClassVar[tuple[str, ...]] = ()
 
     positive_weight: float | None = param(
         None,

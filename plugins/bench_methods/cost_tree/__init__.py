@@ -38,14 +38,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import BINS, TASKS, OnEngine, binned
+from bench_models.boosting import BINS, OnEngine, binned
 from bench_models.pruned_path import PrunedPath
 
 from bench_core import (
     Examples,
     FitContext,
     Prices,
-    Task,
     among,
     linear,
     log,
@@ -69,8 +68,6 @@ class CostTree(OnEngine):
     """A decision tree grown by information gain per price, with its prunings as a path."""
 
     name: ClassVar[str] = "cost-tree"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
-    tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
     criterion: Literal["eg2", "cs-id3", "idx"] = param(
