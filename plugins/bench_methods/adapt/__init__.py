@@ -50,8 +50,8 @@ Departures
 - With more columns than rows (and than 256) only as many are in the first fit of adapt-lin and
   adapt-lstsq, those with the steepest loss for their price. The others come last in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
-  that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
-  a ridge of 1e-6 keeps weights finite.
+  that need k). Columns are standardised, intercepts are free, a missing cell counts as the training
+  mean, and a ridge of 1e-6 keeps weights finite.
 - adapt-gbrt starts each step from the best constants, not from 0, and splits only with a gain (see
   ``miser``). It keeps the step of lowest objective, which may rise as trees are regrown. With
   ``p_full = 0`` no gate is grown: it is Greedy Miser.

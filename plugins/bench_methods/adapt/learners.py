@@ -9,6 +9,7 @@ from bench_models.boosting import RELEVANT
 from bench_models.calibration import platt
 from bench_models.large_model import GatedModel, LargeModel, last_prediction, thresholds
 from bench_models.least_squares import one_blas_thread
+from bench_models.scaling import Scaling
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -157,19 +158,19 @@ class LinearAdapt(Adapt):
         most = min(self.supports, max(1, (MOST_POINTS - 1) // (self.gates + 1)))
         pairs = []
         with one_blas_thread():
-            columns = Columns.of(train.X, rows.share)
+            scaling = Scaling.of(train.X, train.weights)
+            columns = Columns.of(train.X, scaling, rows.share)
             sets, fitted, facts = self._plan(Given(columns, rows, train, prices, most, context))
             # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
                 some = columns.only(features)
                 pair = fitted(features, some)
-                # the same functions of the raw features
-                weights = pair.weights / some.scale
-                bias = pair.intercepts - weights @ some.centre
                 gate, f1 = (
-                    StagedModel([Stage(some.which, w, b)], [Point(0, {})], prices)
-                    for w, b in zip(weights, bias[:, None], strict=True)
+                    StagedModel(
+                        [Stage(some.which, w, b[None])], [Point(0, {})], prices, scaling=scaling
+                    )
+                    for w, b in zip(*pair, strict=True)
                 )
                 used = int(np.count_nonzero(pair.weights.any(axis=0)))
                 pairs.append(self._gated(f1, gate, used, train, rows))

@@ -6,8 +6,7 @@ With weights g, f (k,) and free intercepts, the step minimises
         + sum over sensors k of price_k sqrt( sum_{a needs k} g_a^2 + f_a^2 ) + RIDGE / 2 |g, f|^2
 
 by L-BFGS in coordinates in which the Hessian is near the identity. The root is smoothed at ROUND.
-Exact zeros come from the choice of feature sets. Columns are centred and scaled by their weighted
-mean and deviation, a missing cell counting as 0.
+Exact zeros come from the choice of feature sets. Columns are standardised.
 
 With the optimal q for each pair, and b the price of sending, (OPT) depends only on the pair,
 
@@ -27,8 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from bench_models.descent import lbfgs
 from bench_models.logistic import softplus_and_sigmoid
+from bench_models.scaling import Scaling
 
-from bench_core import InputError, Prices
+from bench_core import Prices
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
 
@@ -61,37 +61,20 @@ Loss = Callable[[FloatArray], tuple[float, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
-
-    They were centred by ``centre`` and divided by ``scale``; ``share`` (n,) are row weights.
-    """
+    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,), for rows of weights
+    ``share`` (n,)."""
 
     which: IntArray
     values: FloatArray
-    centre: FloatArray
-    scale: FloatArray
     share: FloatArray
 
     @classmethod
-    def of(cls, X: Float32Array, share: FloatArray) -> Self:
-        """All columns that are not constant. Raises InputError for an infinite value."""
+    def of(cls, X: Float32Array, scaling: Scaling, share: FloatArray) -> Self:
+        """All columns that are not constant."""
+        varied = np.flatnonzero(scaling.scale)
         # one column after the other in memory: sums over rows are contiguous
-        wide = np.ascontiguousarray(X.T, dtype=np.float64)
-        Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf, copy=False)
-        if not bool(np.isfinite(Z).all()):
-            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=1))[0])
-            raise InputError(
-                f"feature {column} holds infinity, which no linear model can read; "
-                "leave the value empty or use adapt-gbrt"
-            )
-        # a missing cell counts as 0 before columns are centred
-        centre = Z @ share
-        Z -= centre[:, None]
-        scale = np.sqrt(Z**2 @ share)
-        # the mean of equal cells may differ from them by rounding
-        varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
-        Z = Z[varied] / scale[varied, None]
-        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
+        values = np.ascontiguousarray(scaling.only(varied).columns(X[:, varied]).T)
+        return cls(varied, values, share)
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -101,8 +84,7 @@ class Columns:
     def only(self, features: IntArray) -> Columns:
         """The columns of these ``features``."""
         kept = np.flatnonzero(np.isin(self.which, features))
-        parts = self.which[kept], self.values[kept], self.centre[kept], self.scale[kept]
-        return Columns(*parts, self.share)
+        return Columns(self.which[kept], self.values[kept], self.share)
 
     def nothing(self, functions: int) -> Linear:
         """This many zero functions."""
@@ -144,7 +126,7 @@ def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linea
     """Result of ``fitted`` on columns whose only penalty is the ridge.
 
     With more columns than rows the weights are combinations of rows, w = Z v. With K = Z'Z = L L'
-    and u = L'v the values are L u and |w| = |u|: the same problem in n columns.
+    and u = L'v the values are L u and |w| = |u|: the same problem in n columns, the rows of L.
     """
     from scipy.linalg import solve_triangular
 
@@ -154,9 +136,7 @@ def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linea
     K = columns.values.T @ columns.values
     K += _JITTER * np.trace(K) / n * np.eye(n)
     L = np.linalg.cholesky(K)
-    unit = np.ones(n)
-    # the rows of L as n columns, neither centred nor scaled
-    rows = Columns(np.arange(n), np.ascontiguousarray(L.T), 0 * unit, unit, columns.share)
+    rows = Columns(np.arange(n), np.ascontiguousarray(L.T), columns.share)
     weights, intercepts = fitted(rows)
     v = solve_triangular(L, weights.T, lower=True, trans="T")
     return Linear((columns.values @ v).T, intercepts)

@@ -3,10 +3,11 @@
 Z. Xu, M. J. Kusner, K. Q. Weinberger, M. Chen: Cost-Sensitive Tree of Classifiers, ICML 2013.
 ``cstc-single`` is the single classifier of eq. 4, ``cscc`` the chain, ``cstc`` the tree of eq. 5,
 ``astc`` its greedy successor (``bench_methods.cstc.astc``). phi(x) are the outputs of another
-learner's boosted trees, learning rate included, or the raw features (``base = none``, a missing
-cell is 0). Node k scores phi.b^k and sends a row up if that is above theta^k; a terminal element
-returns its parent's prediction. In training a row goes up with probability sigmoid(s (phi.b^k -
-theta^k)); p^k is its probability of reaching node k, p^l the share that ends at terminal l:
+learner's boosted trees, learning rate included, or the raw features (``base = none``; a missing
+cell counts as the training mean). Node k scores phi.b^k and sends a row up if that is above
+theta^k; a terminal element returns its parent's prediction. In training a row goes up with
+probability sigmoid(s (phi.b^k - theta^k)); p^k is its probability of reaching node k, p^l the share
+that ends at terminal l:
 
     min (1/N) sum_i sum_k p_i^k (phi_i.b^k - y_i)^2 / 2 + rho sum_k |b^k|_1
       + lambda sum_l p^l [ sum_t e_t sqrt(sum_{j in path(l)} (b_t^j)^2)

@@ -42,12 +42,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from bench_models.boosting import loss_of
 from bench_models.least_squares import one_blas_thread
+from bench_models.scaling import Scaling
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import constant_loss, labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, among, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.linear.model import LinearPath, Scaling
+from bench_methods.linear.model import LinearPath
 
 RIDGE = 1e-6
 """Weight of b_j^2 / 2 without penalty: separable or dependent columns would not converge."""
@@ -91,7 +92,7 @@ class L1:
         name, objective = loss_of(context.task, "auto", context.classes)
         constant = constant_loss(name, objective, train)
         with one_blas_thread():
-            scaling = Scaling.of(train)
+            scaling = Scaling.of(train.X, train.weights)
             # the constant's loss is then about 1, so one tolerance fits all labels
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
             base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
