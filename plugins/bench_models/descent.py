@@ -285,19 +285,21 @@ def lbfgs(
     ftol: float,
     gtol: float,
     memory: int = 10,
+    least: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
     """A minimiser of a smooth function by SciPy's L-BFGS-B, and its value.
 
     The curvature comes from the last ``memory`` moves. It stops after ``steps``, at a relative fall
-    below ``ftol``, or once no entry of the gradient exceeds ``gtol``.
+    below ``ftol``, or once no entry of the gradient exceeds ``gtol``. ``least`` are lower bounds.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     result = minimize(
         value_and_gradient,
         start,
         jac=True,
         method="L-BFGS-B",
+        bounds=None if least is None else Bounds(least),
         options={"maxiter": steps, "ftol": ftol, "gtol": gtol, "maxcor": memory},
     )
     return result.x, float(result.fun)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from bench_models.descent import lbfgs
-from bench_models.logistic import softplus_and_sigmoid
+from bench_models.links import softplus_and_sigmoid
 from bench_models.scaling import Scaling
 
 from bench_core import Prices

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.descent import cyclic_descent, minimise_whitened
+from bench_models.links import log_sigmoid
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
@@ -20,12 +21,6 @@ OneStage = Callable[[FloatArray], tuple[float, FloatArray]]
 
 _STEEP = 1e-4  # largest entry of the gradient, in whitened coordinates, at which a descent ends
 _CERTAIN = -1e-12  # upper limit of log-probabilities, for a finite loss
-
-
-def log_sigmoid(z: FloatArray) -> FloatArray:
-    """``log sigma(z)``."""
-    # NumPy's logaddexp is slower than these together
-    return np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

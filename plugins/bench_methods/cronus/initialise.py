@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from bench_models.least_squares import BLOCK, Growing, Normal, solve_positive
-from bench_models.logistic import sigmoid
+from bench_models.links import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray

@@ -28,7 +28,7 @@ from bench_models.descent import (
     improve_in_turns,
 )
 from bench_models.least_squares import NEGLIGIBLE, Normal, normal_equations, solve_positive
-from bench_models.logistic import sigmoid
+from bench_models.links import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
