@@ -14,7 +14,7 @@ that ends at terminal l:
                            + sum_a c_a sqrt(sum_{j in path(l)} sum_t (F_at b_t^j)^2) ]
 
 Equations
-    4           tree.solve_leaf                 one classifier as if it were a leaf
+    4           bench_models.priced_squares.priced_loss    one classifier as if it were a leaf
     5           tree.true_loss                  risk, l1 and tree.expected_cost
     p^k, p^l    tree.flow, tree.arrival
     lemma 1     bench_models.problem.auxiliaries, bench_models.problem.quadratic_price
@@ -41,9 +41,8 @@ Departures
   relative gain below 1e-6. A step that raises the exact loss above is dropped. Passes end at a gain
   below .001 (``tolerance``); with 1e-12 and 1e-4 the mean accuracy over budgets is the same within
   .0006 on letters, spambase and breast-cancer.
-- The re-weighting of the initialisation is over-relaxed and ends at a relative change of the loss
-  below 1e-10. With plain steps, 2 to 4 times as many, accuracy within a budget is the same within
-  .0008 on letters, spambase and magic.
+- The initialisation is solved as Cronus's: on working sets of columns, which grow until the
+  optimality conditions hold for all. The cut-off applies in every iteration.
 - Paths differ in length in the chain and where nodes become leaves. There the risk of a row that
   ends early counts again for each classifier that other rows still see: a terminal acts as a chain
   of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
