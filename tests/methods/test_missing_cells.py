@@ -10,7 +10,7 @@ from bench_methods.linear import L1, RBFSVM
 
 from bench_core import Features, Task
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 
 RAW = {"base": None, "tradeoff": 0.02}
 PAIR = {"f0": RBFSVM(), "supports": 3, "gates": 1}

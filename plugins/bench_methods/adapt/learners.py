@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from bench_models.boosting import RELEVANT
 from bench_models.calibration import platt
+from bench_models.l1_regression import PenalisedLoss
 from bench_models.large_model import GatedModel, LargeModel, last_prediction, thresholds
 from bench_models.least_squares import one_blas_thread
 from bench_models.scaling import Scaling
@@ -61,6 +62,7 @@ class Given(NamedTuple):
     """Inputs of a plan."""
 
     columns: Columns
+    scaling: Scaling
     rows: TrainingRows
     train: Examples
     prices: Prices
@@ -160,7 +162,8 @@ class LinearAdapt(Adapt):
         with one_blas_thread():
             scaling = Scaling.of(train.X, train.weights)
             columns = Columns.of(train.X, scaling, rows.share)
-            sets, fitted, facts = self._plan(Given(columns, rows, train, prices, most, context))
+            given = Given(columns, scaling, rows, train, prices, most, context)
+            sets, fitted, facts = self._plan(given)
             # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
@@ -200,7 +203,7 @@ class AdaptLin(LinearAdapt):
 
     def _plan(self, inputs: Given) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
-        columns, rows, train, prices, most, context = inputs
+        columns, _, rows, train, prices, most, context = inputs
         price = loss_prices(train, prices, self.tradeoff)
 
         def problem(some: Columns, features: IntArray) -> LinearProblem:
@@ -257,9 +260,7 @@ class AdaptL1(LinearAdapt):
     """ADAPT's baseline: a classifier on features chosen by L1, then a gate for its errors."""
 
     name: ClassVar[str] = "adapt-l1"
-    # numpy's BLAS sums, scipy's L-BFGS within bounds
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
-
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")  # BLAS sums, L-BFGS
     supports: int = param(24, "maximum sets of features from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
@@ -273,7 +274,8 @@ class AdaptL1(LinearAdapt):
             wrong = np.where(rows.sign * f1(some)[0] > 0, -1.0, 1.0)
             return logistic(some, replace(rows, sign=wrong), free).beside(f1)
 
-        sets = spread(l1_path(inputs.columns, rows, inputs.prices), inputs.most)
+        path = PenalisedLoss(inputs.train, inputs.scaling, inputs.train.y, np.zeros(1), False)
+        sets = spread(l1_path(path, inputs.prices), inputs.most)
         return sets, lambda _, some: in_row_space(some, both), {}
 
 

@@ -284,14 +284,15 @@ def minimise(
     Uses whitened coordinates: correlated boosted columns would otherwise take hundreds of steps.
     """
 
-    def value(weights: FloatArray, bias: float) -> tuple[float, FloatArray, float]:
-        lost, by_score = loss((weights / design.scale) @ design.columns + bias)
-        total = lost + 0.5 * ridge * float(weights @ weights)
-        by_weights = design.columns @ by_score / design.scale + ridge * weights
-        return total, by_weights, float(by_score.sum())
+    def value(weights: FloatArray, biases: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        lost, by_score = loss((weights[0] / design.scale) @ design.columns + biases[0])
+        total = lost + 0.5 * ridge * float(weights[0] @ weights[0])
+        by_weights = design.columns @ by_score / design.scale + ridge * weights[0]
+        return total, by_weights[None], np.array([by_score.sum()])
 
     # stop by the gradient: a stop by small gains would depend on rounding
-    begin = start.weights, start.bias
-    return StageFunction(
-        *minimise_whitened(value, design.root, *begin, steps, ftol=0.0, gtol=_STEEP)
+    begin = start.weights[None], np.array([start.bias])
+    (found,), (bias,), _ = minimise_whitened(
+        value, design.root, *begin, steps=steps, ftol=0.0, gtol=_STEEP
     )
+    return StageFunction(found, float(bias))

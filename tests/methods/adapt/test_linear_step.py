@@ -18,6 +18,7 @@ from bench_methods.adapt.linear_step import (
     spread,
 )
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
+from bench_models.l1_regression import PenalisedLoss
 from bench_models.large_model import thresholds
 from bench_models.least_squares import one_blas_thread
 from bench_models.scaling import Scaling
@@ -27,7 +28,7 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 from sklearn.linear_model import LogisticRegression
 
-from bench_core import DiscountGroup, Prices, price_list
+from bench_core import DiscountGroup, Examples, Prices, price_list
 
 SHARED = price_list(
     np.array([1.0, 4, 4, 8, 6, 0]),
@@ -214,19 +215,22 @@ def test_nested_sets_take_along_what_comes_free():
     assert sets == [[1, 2], [0, 1, 2, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
 
 
+def l1_sets(X, y, cost):
+    train = Examples(X, np.maximum(y, 0))
+    scaling = Scaling.of(X, train.weights)
+    problem = PenalisedLoss(train, scaling, train.y, np.zeros(1), False)
+    return l1_path(problem, Prices.additive(cost))
+
+
 def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5)).astype(np.float32)
     y = np.where(X @ np.array([0.2, 2.0, 0, -1.0, 0.05]) + 0.5 * rng.normal(size=400) > 0, 1.0, -1)
-    some = TrainingRows(
-        y, np.full(400, 1 / 400), np.zeros(400), np.zeros((400, 1), np.uint64), np.zeros(400)
-    )
-    cols = columns_of(X, some.share)
-    ours = l1_path(cols, some, Prices.additive(np.ones(5)))
+    ours, z = l1_sets(X, y, np.ones(5)), columns_of(X, np.full(400, 1 / 400)).values.T
     theirs = []
     for c in np.geomspace(1e-3, 1, 40):
         model = LogisticRegression(C=c, l1_ratio=1.0, solver="saga", tol=1e-7, max_iter=5000)
-        used = np.flatnonzero(model.fit(cols.values.T, y).coef_[0]).tolist()
+        used = np.flatnonzero(model.fit(z, y).coef_[0]).tolist()
         if used and used not in theirs:
             theirs.append(used)
     assert [s.tolist() for s in ours[:3]] == theirs[:3]
@@ -238,12 +242,8 @@ def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature():
     x = rng.normal(size=300)
     X = np.column_stack([x, x + 0.1 * rng.normal(size=300)]).astype(np.float32)
     y = np.where(x > 0, 1.0, -1.0)
-    some = TrainingRows(
-        y, np.full(300, 1 / 300), np.zeros(300), np.zeros((300, 1), np.uint64), np.zeros(300)
-    )
     for cost, first in (([1.0, 1.0], 0), ([10.0, 1.0], 1), ([0.0, 0.0], 0)):
-        sets = l1_path(columns_of(X, some.share), some, Prices.additive(np.array(cost)))
-        assert sets[0].tolist() == [first]
+        assert l1_sets(X, y, np.array(cost))[0].tolist() == [first]
 
 
 @given(st.integers(1, 200), st.integers(1, 30))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_methods.linear import L1
-from bench_methods.linear.kernels import descend
 from bench_methods.linear.l1 import MarginalPrices
+from bench_models.l1_kernels import descend
 from bench_models.scaling import Scaling
 from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
@@ -84,7 +84,7 @@ def test_a_working_set_of_many_columns_ends_at_the_same_path(task, monkeypatch):
     learner = L1(points=8, refit=False, least=0.05, steps=5000, tolerance=1e-9)
 
     whole = learner.fit(train, train, at, FakeContext(task, outputs))
-    monkeypatch.setattr("bench_methods.linear.l1.ALL", 8)  # of 80
+    monkeypatch.setattr("bench_models.l1_regression.ALL", 8)  # of 80
     part = learner.fit(train, train, at, FakeContext(task, outputs))
     assert part.weights == pytest.approx(whole.weights, abs=1e-5)
     assert part.bias == pytest.approx(whole.bias, abs=1e-5)
