@@ -92,7 +92,6 @@ class LinearPath(ScaledModel):
             feature=feature,
             output=np.tile(np.arange(len(weights)), len(read)),
             weight=weights[:, read].T.reshape(-1),
-            scaled=np.ones(len(feature), dtype=bool),
             mean=self.scaling.mean[feature],
             factor=self.scaling.factor[feature],
         )

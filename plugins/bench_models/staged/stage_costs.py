@@ -63,7 +63,6 @@ def _step(stage: Stage, seen: FloatArray, scaling: Scaling) -> Step:
             feature=columns,
             output=np.zeros(len(columns), np.int64),
             weight=weights[column],
-            scaled=np.ones(len(columns), dtype=bool),
             mean=scaling.mean[columns],
             factor=scaling.factor[columns],
         ),
