@@ -80,11 +80,7 @@ def with_columns(step: Step, sums: FloatArray, X: Float32Array, here: IntArray) 
         return kernel_sums(step.kernel, step.bias, X[here])
     columns = step.columns
     for j, feature in enumerate(columns.feature.tolist()):
-        x = X[here, feature].astype(np.float64)
-        if columns.scaled[j]:
-            x = _scaled(x, columns.mean[j], columns.factor[j])
-        else:
-            x = np.where(np.isnan(x), 0.0, x)
+        x = _scaled(X[here, feature].astype(np.float64), columns.mean[j], columns.factor[j])
         sums[:, columns.output[j]] += columns.weight[j] * x
     return sums
 

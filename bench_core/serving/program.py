@@ -54,26 +54,20 @@ class Exportable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedColumns:
-    """Weighted cells of c features, each added to an output. A missing raw cell adds nothing."""
+    """Weighted cells of c features: weight * (cell - mean) * factor, added to an output. A missing
+    or infinite cell adds nothing."""
 
     feature: IntArray  # (c,)
     output: IntArray  # (c,)
     weight: FloatArray  # (c,)
-    scaled: BoolArray  # (c,), adds (cell - mean) * factor, 0 if missing or infinite
     mean: FloatArray  # (c,)
     factor: FloatArray  # (c,)
 
     @classmethod
-    def raw(cls, feature: IntArray, output: IntArray, weight: FloatArray) -> Self:
-        """Return columns of raw cells."""
-        n = len(feature)
-        return cls(feature, output, weight, np.zeros(n, bool), np.zeros(n), np.ones(n))
-
-    @classmethod
     def none(cls) -> Self:
         """Return an empty set of columns."""
-        nothing = np.zeros(0, np.int64)
-        return cls.raw(nothing, nothing, np.zeros(0))
+        number, real = np.zeros(0, np.int64), np.zeros(0)
+        return cls(number, number, real, real, real)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,8 +195,7 @@ class Program:
             step.gate != "sentinel" or (sentinel is not None and sentinel.features == 4),
             step.bias.shape == (k,),
             step.weights.shape == step.fresh.shape == step.trees.shape,
-            {a.shape for a in (of.output, of.weight, of.scaled, of.mean, of.factor)}
-            == {of.feature.shape},
+            {a.shape for a in (of.output, of.weight, of.mean, of.factor)} == {of.feature.shape},
             _below(of.feature, d) and _below(of.output, k),
         ]
         while finish is not None:

@@ -56,6 +56,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from bench_models.boosting import binned
 from bench_models.information import MostInformation, plogp
+from bench_models.links import log_loss, softmax
 from bench_models.states import Stored
 from bench_models.tradeoff import entropy
 
@@ -295,9 +296,7 @@ class DependenceForest(Stored):
 
     def _gain(self, codes: IntArray, known: BoolArray, purchases: int) -> FloatArray:
         evidence, below, tells = self._up(codes, known)
-        share = self._shares(evidence)
-        share = np.exp(share - share.max(axis=0))
-        share /= share.sum(axis=0)
+        share = softmax(self._shares(evidence).T).T
         belief, gain = dict[int, FloatArray](), np.zeros((purchases, codes.shape[1]))
         for v in self.order.tolist():
             u, table = self.parent[v], self._tables[v]
@@ -361,7 +360,7 @@ def temperature_of(forest: DependenceForest, valid: Examples, order: IntArray) -
     from scipy.optimize import minimize_scalar
 
     codes = forest.variables.codes(valid.X)
-    y, mass = valid.y.astype(np.int64), valid.weights / valid.weights.sum()
+    mass = valid.weights / valid.weights.sum()
     prior, terms = np.log(forest.prior)[:, None], []
     for count in [*(2 ** np.arange((len(order) - 1).bit_length())).tolist(), len(order)]:
         known = np.ones(codes.shape, dtype=bool)
@@ -372,7 +371,7 @@ def temperature_of(forest: DependenceForest, valid: Examples, order: IntArray) -
         total = 0.0
         for evidence in terms:
             scores = evidence / np.exp(logarithm) + prior
-            total += float(mass @ (np.logaddexp.reduce(scores) - scores[y, np.arange(len(y))]))
+            total += float(mass @ log_loss(scores.T, valid.y))
         return total
 
     bounds = -np.log(HOTTEST), np.log(HOTTEST)

@@ -40,6 +40,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.optimum import shown_by
 from bench_models.boosting import BoostedTrees, bins_for, loss_of
 from bench_models.dictionary import layout_of, sums
+from bench_models.links import log_loss, log_sum, of_classes, softmax
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
@@ -138,19 +139,15 @@ class MaskedPredictor(Stored):
         """The loss (n,) of scores (n,) or (n, K): nats for classes, else half squared errors."""
         if self.task_loss == "squared":
             return np.asarray((y - scores) ** 2 / 2)
-        if self.task_loss == "logistic":
-            return np.asarray(np.logaddexp(0.0, (1 - 2 * y) * scores))
-        own = scores[np.arange(len(y)), y.astype(np.int64)]
-        return np.asarray(_log_of_sum(scores) - own)
+        return log_loss(scores, y)
 
     def expected_loss(self, scores: FloatArray, truth: FloatArray) -> FloatArray:
         """The mean loss (n,) of scores where labels are distributed by the scores ``truth``. For
         numbers it is the excess over the loss of ``truth`` itself."""
         if self.task_loss == "squared":
             return np.asarray((truth - scores) ** 2 / 2)
-        both, logs = _of_classes(scores), _of_classes(truth)
-        share = np.exp(logs - _log_of_sum(logs)[:, None])
-        return np.asarray(_log_of_sum(both) - (share * both).sum(axis=1))
+        both = of_classes(scores)
+        return np.asarray(log_sum(both) - (softmax(of_classes(truth)) * both).sum(axis=1))
 
     def _shaped(self, found: FloatArray) -> FloatArray:
         return found if self.task_loss == "softmax" else found[:, 0]
@@ -371,14 +368,3 @@ def fit_on_states(
         if (now := loss.mean(scores[1], labels)) < best - LEAST_FALL * abs(best):
             best, best_length, waited = now, len(parts), 0
     return MaskedTrees(replace(Ensemble.concat(parts[:best_length]), base=base), marked)
-
-
-def _of_classes(scores: FloatArray) -> FloatArray:
-    """Scores (n, K) from scores of classes or log-odds (n,)."""
-    return scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])
-
-
-def _log_of_sum(scores: FloatArray) -> FloatArray:
-    """log sum exp (n,) of scores (n, K)."""
-    top = scores.max(axis=1)
-    return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))

@@ -36,13 +36,12 @@ def trees(outputs=1, count=40, leaves=12):
 
 
 def gated():
-    """Stages with gates, columns raw and scaled, a running minimum and sums."""
+    """Stages with gates, columns, a running minimum and sums."""
     program = trees()
     columns = WeightedColumns(
         np.array([1, 7]),
         np.zeros(2, np.int64),
         np.array([0.3, -0.7]),
-        np.array([False, True]),
         np.array([0.0, 0.2]),
         np.array([1.0, 1.7]),
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from bench_models.boosting import BINS, binned, prefix_chain
 from bench_models.large_model import LargeModel, bill_of, last_prediction
-from bench_models.logistic import sigmoid
+from bench_models.links import logit, sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
@@ -52,7 +52,7 @@ class JointLoss:
         ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
         sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
         share = np.clip(np.array([ones, sent]), TINY, 1 - TINY)
-        return np.asarray(np.log(share / (1 - share)), dtype=np.float64)
+        return logit(share)
 
     def gradients(self, scores: FloatArray, labels: Labels, pool: Workers) -> Gradients:
         """Minus the residuals above; hessian 1."""

@@ -70,6 +70,7 @@ from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary, tested_features
 from bench_models.least_squares import one_blas_thread
+from bench_models.links import logit
 from bench_models.problem import positives
 from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
@@ -217,7 +218,7 @@ class SoftCascade(_Cascade):
         return "and"
 
     def _bars(self, thresholds: FloatArray) -> FloatArray:
-        return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
+        return logit(thresholds)
 
 
 @dataclass(frozen=True, kw_only=True)

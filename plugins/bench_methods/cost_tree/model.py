@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from bench_models import links
 from bench_models.pruned_path import PrunedPath
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import entropy
@@ -235,10 +236,8 @@ def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) ->
         raw = score[node]
         if not classes:
             lost = (y - raw[:, 0]) ** 2 / 2
-        elif raw.shape[1] == 1:
-            lost = np.logaddexp(0, (1 - 2 * y) * raw[:, 0])
         else:
-            lost = np.log(np.exp(raw).sum(axis=1)) - raw[np.arange(len(who)), y.astype(np.int64)]
+            lost = links.log_loss(raw if raw.shape[1] > 1 else raw[:, 0], y)
         total += np.bincount(node, rows.weights[who] * lost, minlength=len(total))
         who = who[feature[node] >= 0]
         node = at[who]
@@ -256,10 +255,7 @@ def scores_of(summed: FloatArray, target: TrainingLabels) -> FloatArray:
     # smoothing: K extra rows in the training proportions
     more = target.classes * prior / prior.sum()
     shares = (summed + more) / (summed.sum(axis=1, keepdims=True) + target.classes)
-    shares = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
-    if target.classes > 2:
-        return np.asarray(np.log(shares))
-    return np.asarray(np.log(shares[:, 1:]) - np.log1p(-shares[:, 1:]))
+    return links.scores_of(shares, LEAST_SHARE).reshape(len(shares), -1)
 
 
 class Pruning(NamedTuple):
