@@ -58,7 +58,7 @@ RELEASED = "adapt-released"
 """The bill in which a row sent to f0 pays only for f0, not for the gate."""
 
 
-class Given(NamedTuple):
+class PlanInputs(NamedTuple):
     """Inputs of a plan."""
 
     columns: Columns
@@ -165,7 +165,7 @@ class LinearAdapt(Adapt):
         with one_blas_thread():
             scaling = Scaling.of(train.X, train.weights)
             columns = Columns.of(train.X, scaling, rows.share)
-            given = Given(columns, scaling, rows, train, prices, most, context)
+            given = PlanInputs(columns, scaling, rows, train, prices, most, context)
             sets, fitted, facts = self._plan(given)
             # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
@@ -183,7 +183,7 @@ class LinearAdapt(Adapt):
                 context.progress(k + 1, len(sets))
         return self._before(f0, pairs, rows, prices, facts)
 
-    def _plan(self, inputs: Given) -> Plan:
+    def _plan(self, inputs: PlanInputs) -> Plan:
         raise NotImplementedError
 
 
@@ -203,7 +203,7 @@ class AdaptLin(LinearAdapt):
     iterations: int = param(30, "maximum steps over q in the first fit", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
 
-    def _plan(self, inputs: Given) -> Plan:
+    def _plan(self, inputs: PlanInputs) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
         columns, _, rows, train, prices, most, context = inputs
         price = loss_prices(train, prices, self.tradeoff)
@@ -266,7 +266,7 @@ class AdaptL1(LinearAdapt):
     supports: int = param(24, "maximum sets of features from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
 
-    def _plan(self, inputs: Given) -> Plan:
+    def _plan(self, inputs: PlanInputs) -> Plan:
         rows = inputs.rows
 
         def both(some: Columns) -> Linear:

@@ -19,14 +19,14 @@ PAIRS, ENTROPY, SQUARES = 0, 1, 2
 """Criteria: threshold pairs of classes, rows times their entropy in bits, sum of squares."""
 
 Codes = NDArray[np.uint8]
-Sums = NDArray[Any]
+TableSums = NDArray[Any]
 """Sums of copies: int64, which are added faster, or float64."""
-Members = tuple[Int32Array, Int32Array, Sums, Float64Array]
+Members = tuple[Int32Array, Int32Array, TableSums, Float64Array]
 """A node's rows (m,), with their class, copies and, for ``SQUARES``, copies times number."""
 
 
 @kernel
-def pairs(counts: Sums, alpha: float) -> float:
+def pairs(counts: TableSums, alpha: float) -> float:
     """Threshold-pairs impurity of class counts (K,): see ``bench_methods.budget_forest``."""
     total = 0.0
     if alpha == 0.0:
@@ -43,7 +43,7 @@ def pairs(counts: Sums, alpha: float) -> float:
 
 
 @inner
-def _spread(sums: Sums, criterion: int) -> float:
+def _spread(sums: TableSums, criterion: int) -> float:
     """Entropy, or minus S^2 / n: the squares about the mean without the sum of all squares."""
     if criterion == SQUARES:
         return -sums[1] * sums[1] / sums[0] if sums[0] > 0.0 else 0.0
@@ -56,7 +56,7 @@ def _spread(sums: Sums, criterion: int) -> float:
 
 
 @inner
-def rows_in(sums: Sums, criterion: int) -> float:
+def rows_in(sums: TableSums, criterion: int) -> float:
     """Copies of rows with these sums (C,)."""
     if criterion == SQUARES:
         return float(sums[0])
@@ -68,7 +68,7 @@ def rows_in(sums: Sums, criterion: int) -> float:
 
 @inner
 def fill(
-    codes: Codes, missing: int, members: Members, begin: int, end: int, table: Sums
+    codes: Codes, missing: int, members: Members, begin: int, end: int, table: TableSums
 ) -> tuple[int, int]:
     """Add the members begin:end to ``table`` by one feature's ``codes``; return the lowest and the
     highest bin of numbers. The code ``missing`` marks missing cells."""
@@ -89,7 +89,7 @@ def fill(
 
 
 @inner
-def clear(table: Sums, low: int, high: int) -> None:
+def clear(table: TableSums, low: int, high: int) -> None:
     """Set bins low..high and the row of missing cells to 0."""
     for k in range(table.shape[1]):
         table[MISSING, k] = 0.0
@@ -99,10 +99,10 @@ def clear(table: Sums, low: int, high: int) -> None:
 
 @inner
 def best_cut(
-    table: Sums,
+    table: TableSums,
     low: int,
     high: int,
-    whole: Sums,
+    whole: TableSums,
     criterion: int,
     alpha: float,
     least: float,
