@@ -22,8 +22,8 @@ from bench_core.terminal.tables import check_output, complain, on_terminal, writ
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
-    from bench_core.api import RunResult
-    from bench_core.execution.events import Event, OnEvent
+    from bench_core.execution.runner import RunResult
+    from bench_core.planning.plan import Event, OnEvent
     from bench_core.plugins import Registry
 
 CURVES = "curves"  # the report that --plot writes
@@ -85,7 +85,7 @@ def run_command(output: Path | None, **arguments: Any) -> int:
     Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost
     file. You may interrupt at any time: finished work is kept; repeat the command to continue.
     """
-    from bench_core.api.orchestration import carried_out, registry_of
+    from bench_core.execution.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
     run_request = asked_for(**arguments)
@@ -99,7 +99,7 @@ def run_command(output: Path | None, **arguments: Any) -> int:
 @contextmanager
 def following(advice: str = "") -> Iterator[OnEvent]:
     """Display the work on a run. If the user interrupts the work, the command ends."""
-    from bench_core.api import Interrupted
+    from bench_core.execution.runner import Interrupted
     from bench_core.terminal.progress import progress
 
     quiet, bars = options.flag("quiet"), not options.flag("no_progress")
@@ -313,7 +313,7 @@ def audit_command(run: str, output: Path | None, **arguments: Any) -> int:
     stay the same. A trial is verified if each purchase depends only on earlier purchases. A learner
     that fails is not ranked, and the exit status is then 1.
     """
-    from bench_core.api.orchestration import audited
+    from bench_core.execution.orchestration import audited
 
     check_output(output)
     with doing_again("", run, **arguments) as (asked, show):
@@ -351,7 +351,7 @@ def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **argu
     The stored models predict again and are audited; the metrics stay the same. Learners were
     trained on the old costs: use 'bench run --costs' to train on the new costs.
     """
-    from bench_core.api.orchestration import registry_of, repriced
+    from bench_core.execution.orchestration import registry_of, repriced
     from bench_core.leaderboard.reports import report_for
 
     with doing_again(GO_ON, run, **arguments) as (asked, show):
@@ -378,7 +378,7 @@ def rerun_command(trial: str, **arguments: Any) -> int:
     its fits are repeated from scratch in a separate store. Changed code, data and libraries are
     listed. The exit status is 1 if a number differs.
     """
-    from bench_core.api.orchestration import rerun
+    from bench_core.execution.orchestration import rerun
 
     places = request(**arguments)
     with following() as show:

@@ -29,7 +29,6 @@ from bench_core.conformance import (
     policy_checks,
     report_checks,
 )
-from bench_core.conformance.cost_model_checks import purchases
 from bench_core.conformance.cases import (
     Case,
     ConformanceError,
@@ -40,6 +39,7 @@ from bench_core.conformance.cases import (
     task_splits,
     with_learners,
 )
+from bench_core.conformance.cost_model_checks import purchases
 from bench_core.contracts import learner_of, metric_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder

@@ -430,7 +430,7 @@ def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
         seen.append(request)
         raise UsageError("that is all")
 
-    monkeypatch.setattr("bench_core.api.orchestration.audited", catch)
+    monkeypatch.setattr("bench_core.execution.orchestration.audited", catch)
     assert bench("audit", "-p", "mine", "--timeout", "10m", "--memory", "1GiB").status == 2
     assert (seen[0].timeout, seen[0].memory) == (600.0, 2**30)
 

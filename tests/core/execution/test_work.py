@@ -17,10 +17,10 @@ from helpers.toys import fits
 
 import bench_core
 from bench_core import InputError, UsageError, api
-from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
 from bench_core.planning.job_files import read_job, write_jobs
+from bench_core.planning.plan import silent
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import merge
 from bench_core.results.store import Store

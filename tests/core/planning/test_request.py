@@ -178,8 +178,8 @@ def asked(monkeypatch, *words):
         seen.append(request)
         raise StopError
 
-    monkeypatch.setattr("bench_core.api.orchestration.carried_out", catch)
-    monkeypatch.setattr("bench_core.api.orchestration.registry_of", lambda request: REGISTRY)
+    monkeypatch.setattr("bench_core.execution.orchestration.carried_out", catch)
+    monkeypatch.setattr("bench_core.execution.orchestration.registry_of", lambda request: REGISTRY)
     with pytest.raises(StopError), group.make_context("bench", ["run", *words]) as context:
         group.invoke(context)
     return seen[0]
