@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from helpers.kit import refused
 
 from bench_core import Examples, Features, InputError, Queries, find_class, remember_class
 from bench_core.datasets.user_files import FileData
@@ -29,13 +30,11 @@ def test_queries_from_ids_are_consecutive_rows_of_equal_ids():
 
 @pytest.mark.parametrize("bad", [[1, 2], [0, 2, 2], [0, 3, 1], []])
 def test_boundaries_that_do_not_rise_from_zero_are_refused(bad):
-    with pytest.raises(ValueError, match="rise strictly"):
-        Queries(np.array(bad, dtype=np.int64))
+    refused("rise strictly", Queries, np.array(bad, dtype=np.int64), error=ValueError)
 
 
 def test_arrays_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"y \(n,\)"):
-        Examples(np.zeros((3, 1), np.float32), np.zeros(2))
+    refused("y (n,)", Examples, np.zeros((3, 1), np.float32), np.zeros(2), error=ValueError)
     with pytest.raises(ValueError, match="queries cover 2 rows of 3"):
         Examples(np.zeros((3, 1), np.float32), np.zeros(3), Queries(np.array([0, 2])))
 
@@ -65,8 +64,7 @@ def test_models_do_not_see_the_groups_that_metrics_see():
     queries = Queries(np.array([0, 2]))
     assert Examples(rows.X, rows.y, queries).units is queries
     for wrong in ({"queries": queries, "groups": groups}, {"groups": Queries(np.array([0, 3]))}):
-        with pytest.raises(ValueError, match="groups cover"):
-            Examples(rows.X, rows.y, **wrong)
+        refused("groups cover", Examples, rows.X, rows.y, **wrong, error=ValueError)
 
 
 def test_a_class_is_found_again_by_its_name():
