@@ -172,9 +172,8 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     from bench_core.results.store import Store
 
     here = output is None and on_terminal(sys.stdout) and on_terminal(sys.stderr)
-    verbose = options.flag("verbose")
     noted = here and not options.flag("quiet")  # by the progress, just above the board
-    shown = ReportRequest(result.store, result.run, output, verbose=verbose, noted=noted)
+    shown = ReportRequest(result.store, result.run, output, noted=noted)
     write_report(registry, shown, options.warn)
     store = options.store_words(result.store)
     # below the board, on stderr
@@ -227,7 +226,7 @@ def failures(result: RunResult) -> list[str]:
 )
 @click.option("--methods", is_flag=True, help="Show a paragraph on the run's methods.")
 @options.store_option
-@options.common_options
+@options.few_options
 def report_command(
     run: str,
     data: tuple[str, ...],
@@ -292,7 +291,6 @@ def report_command(
             budgets=budgets,
             columns=() if plot and file == plot else columns,  # a figure has none
             against=against,
-            verbose=options.flag("verbose"),
         )
         write_report(registry, request, options.warn)
         if file is not None and str(file) != "-":

@@ -169,7 +169,7 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
     assert any(text.startswith("<") for text in expected.values())
     for write, mark in ((papers.latex, "&"), (papers.markdown, "|"), (terminal.write, " ")):
         path = tmp_path / "b.txt"
-        more = {"sections": (), "verbose": False} if write is terminal.write else {}
+        more = {"sections": ()} if write is terminal.write else {}
         more |= {"columns": names, "against": "gbrt"}
         write(valued.info, valued.frame, path, store=valued, **more)
         for name, p in {**expected, "gbrt": "-"}.items():

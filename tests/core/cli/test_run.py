@@ -348,7 +348,7 @@ def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
     listed = bench("list", "runs").out
     assert "-together-" in listed
     assert bench("report").out.count("trained on other prices") == 1  # not at gbrt
-    board = bench("report", "-v").out
+    board = bench("report").out
     assert "note: billed again from run 1 under together.json" in board
     assert "note: costs by model 'visit-fee'" in board
 
