@@ -301,6 +301,10 @@ class CompleteLearner(BudgetedLearner, Protocol):
         """
         return ""
 
+    @staticmethod
+    def warm_up(say: Callable[[str], None]) -> None:
+        """Compile kernels or load a library once, before the first fit; ``say`` prints a line."""
+
     def notes(self, splits: Splits) -> Iterable[tuple[str, bool]]:
         """Lines for the user about this learner on these data, each with True for a warning.
 
