@@ -42,7 +42,7 @@ run_options = options.together(
 def asked_for(**arguments: Any) -> RunRequest:
     """Return the request of a run. Without data or suite it uses the data set of ``datasets.toml``
     in the current folder, else the suite ``FIRST``; a note says so."""
-    from bench_core.datasets.user_datasets import FILE, project_names
+    from bench_core.datasets.user_datasets import FILE, open_registry, project_names
     from bench_core.planning.resolve_datasets import file_options
 
     run_request = request(**arguments)
@@ -50,6 +50,9 @@ def asked_for(**arguments: Any) -> RunRequest:
     if len(project) > 1:
         raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
     if project:
+        registered = open_registry(run_request.plugins, run_request.data_dir).datasets
+        if not getattr(registered.get(project[0]), "place", ""):
+            raise UsageError(f"{FILE}: [{project[0]}] has the name of another data set; rename it")
         options.note(f"data set {project[0]} of {FILE}")
         return replace(run_request, data=tuple(project))
     if run_request.suite or run_request.data or file_options(run_request):

@@ -93,7 +93,11 @@ class Selection(Answer):
             if wanted is not None:
                 rows = rows[rows[column] == wanted]
         if rows.empty:
-            raise UsageError(f"{self.dataset}: no point of {self.learner} in that repeat")
+            others = ", ".join(
+                f"seed {seed} of fold {fold}"
+                for seed, fold in zip(self.points["seed"], self.points["fold"], strict=True)
+            )
+            raise UsageError(f"{self.dataset}: {self.learner} has no such repeat; known: {others}")
         return rows.iloc[0]
 
 

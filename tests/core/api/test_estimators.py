@@ -758,3 +758,5 @@ def test_rows_of_a_group_stay_in_one_part(estimator, weighted, monkeypatch):
     assert all(part.queries is None for part in parts[0])
     with pytest.raises(ValueError, match="groups has 3 values for 320 rows"):
         estimator("gbrt").fit(X, y, groups=[1, 2, 3])
+    with pytest.raises(ValueError, match="groups holds one id, which cannot be divided"):
+        estimator("gbrt").fit(X, y, groups=[1] * len(y))

@@ -55,6 +55,7 @@ size = "quick"
 trees = 2
 """
 
+PLUGIN = "import bench_core\n\n\n@bench_core.hookimpl\ndef bench_learners():\n    return []\n"
 PACKED = gzip.compress(svm(80, ids=True).encode(), mtime=0)
 Files = Mapping[str, str | bytes | None]
 SOUND = {
@@ -69,7 +70,7 @@ SOUND = {
     "names.csv": "name,cost\na,10\nb,5\nc,1\n",
     "names.json": '{"costs": {"a": 10,\n "b": 5,\n "c": 1},\n "split": 0.5}\n',
     "mine.toml": SUITE,
-    "fine.py": "",
+    "fine.py": PLUGIN,
 }
 BASES = {
     "svm": ("--data", "rows.svm", "--test", "test.svm", "--costs", "costs.csv", *LEARN),
@@ -195,6 +196,18 @@ FILES = [
         "a plugin that raises", "plugin", {"fine.py": "raise RuntimeError('no\\nluck')\n"},
         "-p fine", "RuntimeError: no luck",
     ),
+    spoilt(
+        "a module that is no plugin", "plugin", {"fine.py": "x = 1\n"},
+        "-p fine", "it has no hooks", "'bench new'",
+    ),
+    spoilt(
+        "text behind a closing quote", "table", line(4, "table.csv", '1,"2"3,1,0,train'),
+        "table.csv, line 4", "behind its closing quote", "correct it",
+    ),
+    spoilt(
+        "a file of prices that is the file of data", "table", {"names.csv": table()},
+        "names.csv, line 2", "60 lines below a line of features", "a line for each feature",
+    ),
 ]
 OPTIONS = [
     option(
@@ -219,6 +232,22 @@ OPTIONS = [
     option(
         "column of the label absent", "table", "--label lable", "table.csv, line 1: --label",
         "did you mean label?",
+    ),
+    option("module with its suffix", "plugin", "-p fine.py", "-p fine.py", "by its name, fine"),
+    option(
+        "unknown encoding", "table", "--encoding klingon", "'--encoding'", "'klingon'", "Python",
+    ),
+    option(
+        "an option of SVMlight", "table", "--index-base 0", "table.csv", "--index-base 0",
+        "leave it out",
+    ),
+    option(
+        "label left out", "table", "--label label --drop label", "table.csv", "--label and --drop",
+        "'label'", "choose one",
+    ),
+    option(
+        "a column of two roles", "table", "--label a --query a", "--query and --label", "'a'",
+        "choose one",
     ),
     option("file absent", "svm", "--test tset.svm", "tset.svm", "no such file", "check the name"),
     option("--test with a suite", "suite", "--test test.svm", "--test", "suite", "--data FILE"),

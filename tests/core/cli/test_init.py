@@ -80,6 +80,16 @@ def test_a_run_without_data_is_on_the_data_set_of_the_folder(loans, bench):
     assert "0 fits and 0 trials to do" in again.out
 
 
+def test_a_description_hidden_by_a_data_set_does_not_run_that(loans, bench):
+    bench("init", "loans.csv")
+    Path("datasets.toml").write_text(
+        Path("datasets.toml").read_text().replace("[loans]", "[digits]")
+    )
+    ended = bench("run", "-l", "constant")
+    assert (ended.status, ended.out) == (2, "")
+    assert "datasets.toml: [digits] has the name of another data set; rename it" in ended.err
+
+
 def test_of_several_one_is_named(loans, bench):
     assert bench("init", "loans.csv").status == 0
     before = table()
@@ -104,6 +114,7 @@ def test_of_several_one_is_named(loans, bench):
             "unknown column 'outcom': did you mean",
         ),
         (("lones.csv",), "lones.csv: no such file"),
+        (("loans.csv", "--name", "my loans"), "--name 'my loans': expected letters, digits"),
     ],
 )
 def test_what_cannot_be_described_is_one_line(words, line, loans, bench):

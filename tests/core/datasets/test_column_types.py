@@ -219,6 +219,11 @@ QUANTITIES = {
     "signs among numbers": (["1", "2", "10%"], "without '%'"),
     "brackets": (["(12)", "(13)"], "without '( )'"),
     "unit": ([f"{k} kg" for k in range(15)], "without 'kg'"),
+    "durations": ([f"PT{k}M" for k in range(15)], "without 'PT M'"),
+    "durations of days and hours": ([f"P1DT{k}H" for k in range(15)], "write plain numbers"),
+    "digits of another script": ([f"\u0663\u0665.5{k}" for k in range(15)], "write plain"),
+    "underscores": ([f"{k}_000" for k in range(1, 16)], "write plain"),
+    "thousands": ([f"{k} 000" for k in range(1, 16)], "write 1000, or give decimal=','"),
     "times of day": ([f"{k}:30" for k in range(15)], "without ':'"),
     "quarters": ([f"20{k}Q{k % 4 + 1}" for k in range(10, 25)], "without 'Q'"),
     "currency": ([f"EUR {k}.50" for k in range(15)], "correct it"),
@@ -252,6 +257,7 @@ def test_numbers_among_other_characters_are_no_categories(kind, tmp_path):
         [f"10.0.0.{k}" for k in range(20)],
         [f"1.2.{k}" for k in range(100, 115)],
         [f"E11.{k}" for k in range(20)],
+        [f"P{k}" for k in range(20)],
     ],
 )
 def test_names_with_digits_are_categories(cells, tmp_path):

@@ -79,6 +79,21 @@ def test_rows_of_a_group_may_lie_apart_in_a_table(tmp_path, task):
         np.testing.assert_array_equal(part.units.sizes, expected.units.sizes)
 
 
+def test_a_guessed_query_whose_rows_lie_apart_is_to_be_named(tmp_path):
+    path = write(tmp_path, "a.csv", "qid,a,y\n" + "7,1,0\n8,2,1\n" * 30)
+    with pytest.raises(InputError) as refused:
+        prepared(path)
+    assert str(refused.value) == (
+        f"{path}, line 4: other queries lie between the rows of query '7'; give query='qid' if "
+        "that is the query; or leave column 'qid' out: drop=['qid']"
+    )
+
+
+def test_queries_numbered_from_one_in_each_svmlight_file_are_not_the_same(tmp_path):
+    files = [write(tmp_path, f"{k}.svm", ranking(size)) for k, size in enumerate((20, 8, 12))]
+    assert not [note for note in prepared(*files).notes if "are the same" in str(note)]
+
+
 def test_a_bad_label_of_scattered_rows_is_found_in_its_line(tmp_path):
     text = "patient,a,ill\n" + "p1,1,0\np2,2,1\n" * 30 + "p1,3,none\n"
     with pytest.raises(InputError, match=r"line 62.*none"):
@@ -299,6 +314,7 @@ def test_a_class_without_training_rows_is_an_error(train, other, place, name, tm
         ("i % 2", "multiclass", "two different labels .* give task='binary'"),
         ("i % 2", "ranking", "ranking needs queries"),
         ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),
+        ("f'n{i}'", "multiclass", "20 different labels in 20 training rows are too many"),
         ("7", "binary", "all labels of the training rows are 7"),
     ],
 )

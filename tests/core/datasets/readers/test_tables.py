@@ -58,6 +58,8 @@ FAULTS = {
     "Report of May\n\na,b\n1,2\n3,4\n": "line 1: not the header: 1 cells where",
     "Report of May\n\na,b,c\n1,2,3\n3,4,5\n": "line 1: not the header: 1 cells where",
     'a,b\n1,2\n3,"4\n5,6\n': "line 3: a cell begins with a quote that is not closed",
+    'a,b\n1,"2\n3,"4"\n5,6\n': "line 2: a quoted cell goes on behind its closing quote",
+    'a,b\n"x"y,2\n3,4\n': "line 2: a quoted cell goes on behind its closing quote",
     "a,,b\n1,2,3\n": "line 1: column 2 has no name; give it one",
 }
 
