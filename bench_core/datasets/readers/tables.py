@@ -173,7 +173,8 @@ class DataColumn:
             elif all(is_number(with_point(text)) for text in texts[wrong]):
                 comma = any("," in text for text in texts[wrong])
                 remedy = f"give {option('decimal', ',')} if the comma is decimal, else remove it"
-                remedy = remedy if comma else f"write 1000, or give {option('decimal', ',')}"
+                plain = f"write {with_point(texts[row])}, or give {option('decimal', ',')}"
+                remedy = remedy if comma else plain
             elif signs:
                 code = "" if signs.isascii() or len(signs) > 1 else f" (U+{ord(signs):04X})"
                 remedy += f", without {signs!r:.20}{code}"
