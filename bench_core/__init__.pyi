@@ -23,7 +23,6 @@ from .costs.model import SensorPrices as SensorPrices
 from .costs.model import price_list as price_list
 from .data import Examples as Examples
 from .data import Features as Features
-from .data import Frames as Frames
 from .data import Queries as Queries
 from .data import Task as Task
 from .datasets.publishers import Download as Download

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,9 +38,16 @@ from bench_core.results.budgets import (
 from bench_core.results.operating_points import caps_of
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
-from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.split_shift import falling
-from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
+from bench_core.terminal.wording import (
+    cost,
+    counted,
+    duration,
+    in_brackets,
+    listed,
+    notices,
+    quality,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -103,8 +109,7 @@ class Best(Selection):
 
     def __repr__(self) -> str:
         """Return one line: learner, quality, cost and operating point."""
-        low, high = map(quality, self.interval)
-        sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
+        sure = in_brackets(self.interval, quality)
         valid = f"{quality(self.valid_quality)} on validation"
         reached = f"{self.metric.name} {valid}, {quality(self.quality)} on test{sure}"
         # the exported model may pay less

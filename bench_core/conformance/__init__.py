@@ -108,8 +108,9 @@ def _cases(
         supported = sorted(map(Task, _done(value) if tasks is None else tasks))
         arguments = {task: (task_splits(task),) for task in supported}
     elif kind == "metric":
-        supported = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
-        arguments = {task: (task, task_splits(task).test) for task in supported}
+        tests = {task: task_splits(task).test for task in sorted(map(Task, value.tasks))}
+        suits = metric_of(value).unsuitable
+        arguments = {task: (task, test) for task, test in tests.items() if not suits(test)}
     elif kind == "data set":
         arguments = {"": (source or DataFolder(),)}
     else:

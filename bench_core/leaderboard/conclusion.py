@@ -15,8 +15,8 @@ from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, sav
 from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
 from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
-from bench_core.statistics import CONFIDENCE
-from bench_core.terminal.wording import cost, listed, quality, times
+from bench_core.statistics.comparison import Interval
+from bench_core.terminal.wording import cost, difference, in_brackets, listed, quality, saving
 
 UNMEASURED = "The uncertainty was not measured."
 
@@ -65,8 +65,8 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
         sentences.append(f"{mean}. {len(names)} data sets are too few for a test of ranks.")
     else:
-        low, high = top.interval
-        sentences.append(f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).")
+        ends = in_brackets(Interval(*top.interval), "{:.2f}".format, " by Nemenyi's test")
+        sentences.append(f"{mean}{ends}.")
         others = [rows[r.learner] for r in tied if r is not top]
         sentences += _ties(others, "mean rank") or ["No other learner ties in mean rank."]
     ahead = min(tied, key=lambda r: r.mean)
@@ -85,12 +85,9 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     yield f"{_name(row)} costs {price} per row and {_reached(board, row.cheap)}."
     yield _compared(board, reference, f", {_times(row)}")
     if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
-        gap, ends = row.cheap.quality - reference.best.quality, row.saved.gap
-        unsure = (
-            "" if math.isnan(ends.low) else f" ({CONFIDENCE}: {ends.low:.4f} to {ends.high:.4f})"
-        )
+        gap = difference(row.cheap.quality - reference.best.quality)
         words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
-        yield f"{words}: {gap:.4f}{unsure}."
+        yield f"{words}: {gap}{in_brackets(row.saved.gap, difference)}."
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
@@ -127,8 +124,8 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     if likeliest is not None:
         price = f"{cost(likeliest.model.cost)} instead of {cost(reference.cheap.cost)}"
         reached = _reached(board, likeliest.model)
-        right = f"right with {likeliest.probability:.0%}"
-        yield f"Likeliest: {_name(likeliest)}, {price}, {right}; it {reached}."
+        likely = saving(likeliest.saving, likeliest.probability)
+        yield f"Likeliest: {_name(likeliest)}, {price}, {likely}; it {reached}."
     yield _compared(board, reference)
 
 
@@ -164,9 +161,7 @@ def _times(row: Row) -> str:
     """Return ``1.9x as much (1.8x to 2.0x)``."""
     if math.isinf(row.saving):
         return "where this one costs nothing"
-    low, high = row.saved.interval
-    ends = "" if math.isnan(low) else f" ({CONFIDENCE}: {times(low)} to {times(high)})"
-    return f"{times(row.saving)} as much{ends}"
+    return f"{saving(row.saving)} as much{in_brackets(row.saved.interval, saving)}"
 
 
 def _no_target(board: Board, reference: Row) -> str:

@@ -12,7 +12,6 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
-from bench_core.data import Frames
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
@@ -150,8 +149,8 @@ class _Planner:
             reason = ""
             if task not in metric.tasks:
                 reason = f"does not apply to {task} ({label})"
-            elif metric_of(metric).pictures and not isinstance(splits.valid.groups, Frames):
-                reason = f"applies only to pictures; the rows of {label} are not pixels"
+            elif why := metric_of(metric).unsuitable(splits.valid):
+                reason = f"does not apply to {label}: {why}"
             if reason and self.request.metrics:
                 raise UsageError(
                     f"{option('metrics')}: metric {metric.name} {reason}: try for example "

@@ -32,7 +32,7 @@ from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion, caps_of
 from bench_core.statistics import CONFIDENCE
-from bench_core.terminal.wording import cost, quality, times
+from bench_core.terminal.wording import cost, quality, saving
 from bench_reports.palette import COLOURS, DASHES, MARKS, look
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
             "to": [learners.index(board.reference), affordable(reference.cheap.valid_cost)],
             "saved": ""
             if answer.reference or answer.saving <= 1
-            else f"{times(answer.saving)} cheaper",
+            else f"{saving(answer.saving)} cheaper",
         },
     }
 

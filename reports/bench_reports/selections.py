@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from bench_core.leaderboard.columns import CHEAPER, ends, half
+from bench_core.leaderboard.columns import CHEAPER, saving_ends
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table
-from bench_core.terminal.wording import cost, quality, times
+from bench_core.terminal.wording import cost, half, quality, saving
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.selection import Selection
@@ -49,9 +49,9 @@ def _quality(selection: Selection) -> str:
 def _saving(selection: Selection) -> str:
     """Return the saving, with ! if it does not count and * if it is tied for the best."""
     if not selection.sure:
-        return f"{chance(selection):.0%} sure"
+        return saving(selection.saving, chance(selection))
     mark = "!" if selection.saved.lost else "*" if selection.saved.tier == 1 else " "
-    return times(selection.saving) + mark
+    return saving(selection.saving) + mark
 
 
 CELLS: dict[str, Callable[[Selection], str]] = {
@@ -59,7 +59,7 @@ CELLS: dict[str, Callable[[Selection], str]] = {
     "learner": lambda one: one.learner,
     "cost": lambda one: cost(one.pick.cost) + "!" * one.standing.over,
     CHEAPER: _saving,
-    f"{CONFIDENCE} interval": lambda one: ends(one.saved.interval),
+    f"{CONFIDENCE} interval": lambda one: saving_ends(one.saved.interval),
     "sure": lambda one: "yes" if one.sure else _saving(one),
     "quality": _quality,
     "±": lambda one: half(one.standing.interval),

@@ -23,7 +23,6 @@ from bench_core.leaderboard.columns import (
     QUALITY,
     Column,
     explained,
-    half,
     order_words,
     rule_words,
     target,
@@ -43,7 +42,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import TINY, count, duration, rank_range, run_line
+from bench_core.terminal.wording import count, duration, half, quality, rank_range, run_line
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -346,12 +345,9 @@ def _cell(column: Column, with_half: bool, stars: bool, row: Row) -> str:
     mark = "" if math.isnan(width) or not stars else mark
     if not with_half or math.isnan(width):
         return written + mark
-    if abs(value) < TINY:
-        return f"{written}±{half(column.interval(row))}{mark}"
-    # one digit less than elsewhere, as ± takes room: .799±.012
-    digits = 3 if abs(value) >= 0.1 else 4
-    edge = f"{width / 2:.{digits}f}".removeprefix("0") if width < 2 else f"{width / 2:.2g}"
-    return (f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}") + f"±{edge}{mark}"
+    # one decimal less than elsewhere, as ± takes room: 0.799±.012
+    decimals = 3 if abs(value) >= 0.1 else 4
+    return f"{quality(value, decimals)}±{half(column.interval(row), decimals)}{mark}"
 
 
 def rank_table(boards: Sequence[Board], width: int) -> Table | None:

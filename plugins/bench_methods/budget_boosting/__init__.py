@@ -56,9 +56,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.held_out_fits import Fits, HeldOutFit
-from bench_models.nested_boosters import NestedBoosters, Route
-from bench_models.path_of_models import Subsets
+from bench_models.nested_sets.held_out import Fits, HeldOutFit
+from bench_models.nested_sets.routes import NestedBoosters, Route
+from bench_models.nested_sets.subsets import Subsets
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import labels_of
 

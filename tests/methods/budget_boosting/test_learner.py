@@ -14,7 +14,7 @@ from bench_methods.budget_boosting.selection import (
     total,
 )
 from bench_methods.forward_selection import ForwardSelection
-from bench_models.path_of_models import Subsets
+from bench_models.nested_sets.subsets import Subsets
 from bench_trees import Settings
 from helpers.fakes import FakeContext
 from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_that_help_together
