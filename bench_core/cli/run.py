@@ -189,7 +189,9 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     caps = [str(Budget(cap, "cap")) for use in uses for cap in use.caps]
     first = f"best --budget '{caps[0]}'" if caps else "best"
     verbs = ["report -o board.html"]
-    if any(use.metrics and use.metrics[0] not in use.undefined for use in uses):
+    if result.counts.get("ok") and any(
+        use.metrics and use.metrics[0] not in use.undefined for use in uses
+    ):
         verbs += [first, "features", "model export -o model/"]
     lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")
     for line in lines:

@@ -179,7 +179,13 @@ class Choice(Draws):
         name, who = self.info.reference, learner or "any learner"
         if isinstance(target, Budget):
             words = limit_words(target, self.metric.name, name)
-            return f"no result of {who} {words}; 'bench log --failed' shows why"
+            trials = self.frame[self.frame["learner"] == learner] if learner else self.frame
+            lacking = trials[trials["status"] != "ok"]
+            skipped, why = lacking["status"] == "skipped", ""
+            if not lacking.empty:
+                only = f": {lacking['error'].iloc[0]}"
+                why = only if skipped.all() else "; 'bench log --failed' shows why"
+            return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")
