@@ -27,10 +27,14 @@ from bench_core.leaderboard.columns import (
     rule_words,
     target,
 )
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets, ranked_by
-from bench_core.protocols import DIVERGED
-from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
+from bench_core.leaderboard.conclusion import (
+    conclusion,
+    over_datasets,
+    overall_conclusion,
+    ranked_by,
+)
+from bench_core.protocols import DIVERGED, ON_VALIDATION
+from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
@@ -65,6 +69,8 @@ RANKS = (
 MEANINGS = {
     NOT_CONVERGED: "more trees would still help",
     AT_EDGE: "the best value ends the range that was tried: try values beyond",
+    ON_VALIDATION: "training rows differ from validation rows, which chose more than the point: "
+    "validation qualities are optimistic",
     DIVERGED: "training diverged and was stopped; no saving is measured against it",
     OVER: f"mean cost on test is above the budget by more than its {CONFIDENCE} interval",
     FALLS: "worse on test than on validation by more than chance (p <= .001): test rows differ, "
