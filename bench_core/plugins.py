@@ -146,11 +146,12 @@ class Registry:
             return known[name]
         raise UsageError(self.unknown(kind, name, known))
 
-    def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
+    def unknown(self, kind: str, name: str, names: Iterable[str]) -> str:
         """Message for an unknown name, with plugins that failed to load and may have defined it."""
-        may = [p for p in self.plugins if "data set" in kind or not p.module.endswith(".toml")]
-        broken = (f"{p.name} does not load: {p.error}" for p in may if p.error)
-        return unknown(kind, name, known, "; ".join(broken))
+        broken = (p for p in self.plugins if p.error)
+        may = (p for p in broken if "data set" in kind or not p.module.endswith(".toml"))
+        why = "; ".join(f"{p.name} does not load: {p.error}" for p in may)
+        return unknown(kind, name, names, why)
 
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
         """Run the warm-up hooks of these learners' plugins; failures are only noted."""

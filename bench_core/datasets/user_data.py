@@ -476,7 +476,7 @@ def _numbered(
             f"{train.path}: all labels of the training rows are {class_name(values[0])}, so "
             "there is nothing to learn; give rows with different labels"
         )
-    if task is Task.RANKING and not _differ_in_a_query(train):
+    if task is Task.RANKING and not _differ_in_a_query(train.labels, train.queries):
         what = "the rows of each training query have equal labels: there is no order to learn"
         notes.append(f"{what}; name queries of several rows")
     if text and len(values) > max(ONE_HOT, len(train) / 2):
@@ -541,11 +541,11 @@ def _numbered(
     return {n: codes[np.searchsorted(values, parts[n].labels)] for n in SPLITS}, names
 
 
-def _differ_in_a_query(part: Part) -> bool:
+def _differ_in_a_query(labels: NDArray[Any], queries: Queries | None) -> bool:
     """True if some rows of a query have different labels."""
-    assert part.queries is not None
-    same = np.repeat(part.labels[part.queries.boundaries[:-1]], part.queries.sizes)
-    return bool((part.labels != same).any())
+    assert queries is not None
+    first = np.repeat(labels[queries.boundaries[:-1]], queries.sizes)
+    return bool((labels != first).any())
 
 
 def class_name(label: Any) -> str:
