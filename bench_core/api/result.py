@@ -166,7 +166,7 @@ class Result(RunResult):
         return cls(**{f.name: getattr(result, f.name) for f in fields(RunResult)})
 
     @classmethod
-    def load(cls, run: str = "last", store: str | PathLike[str] = "") -> Self:
+    def load(cls, run: str | int = "last", store: str | PathLike[str] = "") -> Self:
         """Return the result of a run in a store: ``last``, a number, or the start of its name."""
         kept = Store(fspath(store))
         info = kept.info(run)
@@ -270,6 +270,8 @@ class Result(RunResult):
         """Return each learner within each budget, best first: quality with its interval, tier and
         ranks, and cost. Quality is NaN if a repeat has no result."""
         limits = as_budgets(budgets, budget_kind)
+        if not limits:
+            raise UsageError("budgets is empty: give costs per row, as [10, 20]")
         rows = [
             {
                 "dataset": name,

@@ -42,7 +42,7 @@ run_options = options.together(
 def asked_for(**arguments: Any) -> RunRequest:
     """Return the request of a run. Without data or suite it uses the data set of ``datasets.toml``
     in the current folder, else the suite ``FIRST``; a note says so."""
-    from bench_core.datasets.user_datasets import FILE, project_names
+    from bench_core.datasets.user_datasets import FILE, open_registry, project_names
     from bench_core.planning.resolve_datasets import file_options
 
     run_request = request(**arguments)
@@ -50,6 +50,9 @@ def asked_for(**arguments: Any) -> RunRequest:
     if len(project) > 1:
         raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
     if project:
+        registered = open_registry(run_request.plugins, run_request.data_dir).datasets
+        if not getattr(registered.get(project[0]), "place", ""):
+            raise UsageError(f"{FILE}: [{project[0]}] has the name of another data set; rename it")
         options.note(f"data set {project[0]} of {FILE}")
         return replace(run_request, data=tuple(project))
     if run_request.suite or run_request.data or file_options(run_request):
@@ -184,7 +187,9 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     caps = [str(Budget(cap, "cap")) for use in uses for cap in use.caps]
     first = f"best --budget '{caps[0]}'" if caps else "best"
     verbs = ["report -o board.html"]
-    if any(use.metrics and use.metrics[0] not in use.undefined for use in uses):
+    if result.counts.get("ok") and any(
+        use.metrics and use.metrics[0] not in use.undefined for use in uses
+    ):
         verbs += [first, "features", "model export -o model/"]
     lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")
     for line in lines:

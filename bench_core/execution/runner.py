@@ -321,7 +321,7 @@ def carry_out_audit(
             wrong = f"{where}: the store has {what} {then!s:.40}, the model gives {now!s:.40}"
             verdict = Verdict("failed", wrong)
         verdict = writer.audit(key, verdict)
-        if verdict.word in ("failed", "declared"):
+        if verdict.reason:
             word = "audit failed" if verdict.word == "failed" else verdict.word
             failures.append((title, word, verdict.reason))
 
