@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import Ended
-from helpers.guide import GUIDE
+from helpers.pages import page
 
 from bench_core import UsageError, hookspecs, plugins, protocols
 from bench_core.cli.app import plugin_commands
@@ -445,7 +445,7 @@ def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook):
     doc = inspect.getdoc(getattr(hookspecs, hook))
     assert doc
     assert "\n" not in doc
-    assert hook in GUIDE.read_text(encoding="utf-8")
+    assert hook in page("plugins.md")
 
 
 def test_every_built_in_plugin_loads(before):
