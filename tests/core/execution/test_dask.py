@@ -11,29 +11,15 @@ from dataclasses import replace
 
 import pytest
 from helpers.kit import refused
-from helpers.run_toys import SETTINGS
+from helpers.run_toys import TOYS, export
 from helpers.toys import fits
 
 import bench_core
 from bench_core.execution import dask
-from bench_core.planning.request import RunRequest
 from bench_core.results.store import Store
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")  # sockets of killed processes
-
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
-CORES = ["threads", "workers"]
-TOYS = RunRequest(
-    data=("toy-rank",),
-    learners=("toy-prefix", "toy-stacked"),
-    settings=SETTINGS,
-    plugins=("helpers.toys",),
-)
-
-
-def export(store):
-    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 @pytest.fixture

@@ -131,8 +131,8 @@ def test_the_reference_goes_first_then_baselines_then_what_others_stand_on(home)
 
 
 def run(**options):
-    given = {"data": "toy-rank", "workers": 2, "audit": "off", **options}
-    return bench_core.run(plugins=("helpers.toys",), **given)
+    usual = {"data": "toy-rank", "workers": 2, "audit": "off", "plugins": ("helpers.toys",)}
+    return bench_core.run(**(usual | options))
 
 
 def errors(result):
@@ -141,15 +141,9 @@ def errors(result):
 
 @linux
 def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home):
-    result = run(
-        learners=["toy-broken", "toy-prefix"],
-        settings=[
-            "toy-broken.how=['raise', 'memory', 'crash', 'exit', 'state']",
-            "toy-prefix.tradeoff=[0.5, 1]",
-        ],
-        timeout=300,
-        memory=1 << 30,
-    )
+    how = "toy-broken.how=['raise', 'memory', 'crash', 'exit', 'state']"
+    both = {"learners": ["toy-broken", "toy-prefix"], "timeout": 300, "memory": 1 << 30}
+    result = run(**both, settings=[how, "toy-prefix.tradeoff=[0.5, 1]"])
     assert result.counts == {"failed": 2, "out-of-memory": 1, "crashed": 2, "ok": 2}
     found = {title.split("how=")[1].split()[0]: end for title, end in errors(result).items()}
     assert found["raise"][0] == "failed"
@@ -224,14 +218,8 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(home, monkeypatch):
         "    return [Printing]\n"
     )
     monkeypatch.syspath_prepend(home)
-    result = bench_core.run(
-        data="toy-rank",
-        plugins=("helpers.toys", "printing"),
-        learners="printing",
-        settings=["printing.tradeoff=[0.1, 1.0]"],
-        workers=1,
-        audit="off",
-    )
+    asked = {"learners": "printing", "settings": ["printing.tradeoff=[0.1, 1.0]"], "workers": 1}
+    result = run(**asked, plugins=("helpers.toys", "printing"))
     assert result.counts == {"ok": 2}
 
 
@@ -307,14 +295,8 @@ def test_memory_of_children_counts_and_what_holds_it_is_ended(home):
 
 
 def test_rows_say_how_they_ran(home):
-    frame = bench_core.run(
-        data="toy-rank",
-        learners="toy-prefix",
-        settings="toy-prefix.tradeoff=0.1",
-        plugins="helpers.toys",
-        executor="inline",
-        threads=1,
-    ).frame()
+    one = {"learners": "toy-prefix", "settings": "toy-prefix.tradeoff=0.1", "workers": 1}
+    frame = run(**one, executor="inline", threads=1).frame()
     assert set(zip(frame["threads"], frame["workers"], strict=True)) == {(1, 1)}
     assert all(row["machine"].startswith(row["cpu"]) for _, row in frame.iterrows())
     assert not frame["cpu"].str.contains("cores").any()
