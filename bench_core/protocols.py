@@ -135,7 +135,6 @@ class Report(Protocol):
         output: Path | None,
         *,
         sections: Sequence[Section],
-        verbose: bool,
         store: Any = None,
     ) -> None:
         """Write the results of a run (``RunInfo``) to a file, or to the terminal without one.

@@ -55,6 +55,8 @@ class Folder:
 
 def check_folder(path: Path) -> None:
     """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
+    if path.is_file():
+        raise UsageError(f"{path}: a file; name an empty or a new folder")
     if path.is_dir() and any(path.iterdir()) and not (path / INDEX).is_file():
         raise UsageError(f"{path}: contains other files; name an empty or a new folder")
 
@@ -106,8 +108,10 @@ def read_folder(path: Path) -> Folder:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         header = index["format"], index.get("version")
     except _UNSOUND as error:
-        fault = f"{type(error).__name__}: {error}"
-        raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
+        fault = getattr(error, "strerror", "") or f"not the {INDEX} of an export"
+        raise InputError(
+            f"{path}: not an exported model ({INDEX}: {fault.lower()}); {again}"
+        ) from error
     if header[0] != FORMAT:
         raise InputError(
             f"{path}: an export in the format {header[0]!r}, which cannot be opened here; "

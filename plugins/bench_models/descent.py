@@ -266,13 +266,14 @@ def minimise_whitened(
     """
     from scipy.linalg.lapack import dtrtrs
 
-    factor = np.asfortranarray(root)
+    by_columns = root.flags.f_contiguous
+    factor = root if by_columns else root.T
 
     def solved(x: FloatArray, transposed: bool) -> FloatArray:
         if x.size == 0:
             return x
         # LAPACK directly: SciPy's checks take as long as a small system
-        y, _ = dtrtrs(factor, x.T, lower=1, trans=transposed)
+        y, _ = dtrtrs(factor, x.T, lower=by_columns, trans=transposed == by_columns)
         return np.asarray(y.T)
 
     def plain(x: FloatArray) -> tuple[FloatArray, FloatArray]:

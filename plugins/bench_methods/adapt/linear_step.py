@@ -40,15 +40,18 @@ RIDGE = 1e-6  # keeps weights finite if classes are separable
 FEW = 256  # up to this many columns are always fitted together
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND approximates sqrt(v): L-BFGS needs a gradient at 0
 ZERO = 1e-4  # smaller weights of a penalised fit are 0 but for ROUND and rounding
-STEP_FLAT, STEP_STEEP = 1e-8, 1e-6  # end of a step that others follow: relative change, gradient
-SETTLED = 1e-6  # the same of the alternation, and of the steps before a joint descent
-FLAT, STEEP = 1e-13, 1e-8  # end of a fit that is served: looser ones vary by rounding
+STEP = 1e-8  # relative change at which a step ends, well below that of the alternation
+SETTLED = 1e-6  # the same of the alternation and before a joint descent; gradient that ends a step
+FLAT, STEEP = 1e-13, 1e-8  # both at the end of a fit that is served: looser ones vary by rounding
 CLEAR = 1e-5  # one of two ends must be lower by this share: rounding must not choose
 CLOSE = 1e-10  # tolerance of the mean of q in a descent; the value's error is its square
-STEPS, MEMORY = 500, 20  # of L-BFGS; with a shorter memory rounding grows on flat objectives
+STEPS, MEMORY = (
+    500,
+    20,
+)  # at most, and of L-BFGS; with a shorter memory rounding grows on flat objectives
 TURNS = 2  # steps over q before the joint descent, which alone may stall at a saddle near g = 0
 LEVELS, DEPTH = 40, 1e-4  # L1 weights tried, the last a share of the one that leaves no feature
-L1_STEPS, L1_TOLERANCE = 300, 2e-5  # at ten times this tolerance sets of the path differ
+L1_TOLERANCE = 2e-5  # at ten times this sets of the path differ
 JITTER = 1e-12  # share of the mean diagonal: linearly dependent rows have no Cholesky factor
 
 T = TypeVar("T")
@@ -287,9 +290,9 @@ class LinearProblem:
         squares = pair.squares
         return loss + self.price(squares)[0] + RIDGE / 2 * float(squares.sum())
 
-    def step(self, pair: Linear, q: FloatArray, flat: float = STEP_FLAT) -> Linear:
+    def step(self, pair: Linear, q: FloatArray, flat: float = STEP) -> Linear:
         """The step over (g, f1)."""
-        return descend(self.columns, self.given(q), self.price, pair, flat, STEP_STEEP)[0]
+        return descend(self.columns, self.given(q), self.price, pair, flat, SETTLED)[0]
 
     @property
     def begin(self) -> Linear:
@@ -418,6 +421,6 @@ def l1_path(problem: PenalisedLoss, prices: Prices) -> list[IntArray]:
     levels[0] = 0.999  # where the first feature alone has a weight
     for level in levels * highest if highest > 0 else ():
         penalty = np.where(varied, level * price, np.inf)
-        now = minimise(problem, penalty, now, L1_STEPS, L1_TOLERANCE)
+        now = minimise(problem, penalty, now, STEPS, L1_TOLERANCE)
         sets.append(np.flatnonzero(now.weights[0]))
     return distinct(sets)

@@ -7,13 +7,13 @@ refitted, and useless nodes are pruned.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bench_models.boosting import ensemble_of
 from bench_models.dictionary import dictionary, tree_columns
-from bench_models.least_squares import normal_equations, solve_positive
+from bench_models.least_squares import Growing, solve_positive
 from bench_models.problem import Problem, needed
 from bench_models.scaling import Scaling
 from bench_models.staged import END, Point, Stage, StagedModel
@@ -173,16 +173,15 @@ def least_squares(
     problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
 ) -> NodePredictor:
     """Refit the non-zero ``weights`` (T,) on ``rows`` (n,) without a penalty."""
-    # zeros stay zeros
-    support = np.flatnonzero(weights)
-    part = replace(problem, columns=problem.columns[support])
-    normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
+    growing = Growing(problem, problem.weight * rows, threads, centred=constant)
+    growing.grow(np.flatnonzero(weights))  # zeros stay zeros
+    normal = growing.normal
     # with fewer rows than columns a ridge picks one solution; a second step removes its bias
     ridge = _RIDGE * normal.gram.diagonal()
     solved = solve_positive(normal.gram, ridge, normal.moment)
     solved = solved + solve_positive(normal.gram, ridge, normal.moment - normal.gram @ solved)
     found = np.zeros(problem.trees)
-    found[support[normal.trees]] = solved
+    found[normal.trees] = solved
     return NodePredictor(found, normal.bias(solved))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bench_methods.cronus.cascade import CascadePenalty
 from bench_methods.cronus.initialise import critical_rho, initialise
-from bench_models.least_squares import Growing, normal_equations, one_blas_thread
+from bench_models.least_squares import Growing, one_blas_thread
 from bench_models.priced_squares import RelaxedPenalty, entering, solve_screened
 from helpers.cronus_cases import position, problem
 from hypothesis import given, settings
@@ -137,11 +137,12 @@ def test_a_stage_is_the_optimum_of_a_general_convex_solver(seed, arriving, used)
     rng = np.random.default_rng(seed)
     before = used * rng.random(5) * (rng.random(5) < 0.5)
     cost = RelaxedPenalty(rho=0.004, lam=0.004, arriving=arriving, before=before)
-    normal = normal_equations(p, p.weight)
+    growing = Growing(p, p.weight)
+    growing.grow(np.arange(p.trees))
     found = solved(p, cost, cut_off=1e-6)
     squares = before + (arriving * found) ** 2
     price = p.tree_cost @ np.sqrt(squares) + p.sensor_cost @ np.sqrt(p.needs @ squares)
-    value = normal.loss(found) + cost.rho * np.abs(found).sum() + cost.lam * price
+    value = growing.normal.loss(found) + cost.rho * np.abs(found).sum() + cost.lam * price
     best, weights = by_general_solver(p, cost)
     assert value == pytest.approx(best, rel=1e-6)
     np.testing.assert_allclose(found, weights, atol=2e-3)
