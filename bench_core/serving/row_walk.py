@@ -60,7 +60,8 @@ def pack(program: Program, costs: CostModel) -> Packed:
     columns = [step.columns for step in steps]
     feature, output = joined(columns, "feature", "output")
     needed = [np.searchsorted(features, step.reads) for step in steps]
-    vectors = np.zeros((0, program.outputs)) if program.vectors is None else program.vectors
+    vectors = program.trees.vectors
+    vectors = np.zeros((0, program.outputs)) if vectors is None else vectors
     return Packed(
         nodes=_table(cell, layout.key, layout.left),
         leaves=np.column_stack([layout.value, layout.splits]),

@@ -21,10 +21,10 @@ M. Goldszmidt, Machine Learning 29 (1997), after C. Chow, C. Liu, IEEE Transacti
 Theory 14 (1968) [M]. [M] marks formulas restated from memory.
 
 Equations
-    I                bench_methods.bayes_cmi.Forest.gain
-    p(x | y)         bench_methods.bayes_cmi.Forest.evidence
+    I                bench_methods.bayes_cmi.DependenceForest.gain
+    p(x | y)         bench_methods.bayes_cmi.DependenceForest.evidence
     combinations     bench_methods.bayes_cmi.Variables.of_rows
-    shares           bench_methods.bayes_cmi.Forest.of
+    shares           bench_methods.bayes_cmi.DependenceForest.of
     tree             bench_methods.bayes_cmi.chow_liu
     purchases, stop  bench_models.information.MostInformation.act
     T                bench_methods.bayes_cmi.temperature_of
@@ -118,7 +118,7 @@ class BayesCMI:
         variables, codes = Variables.of_rows(train, prices, self.bins, context)
         few = self.dependence == "auto" and len(variables.sizes) <= MOST_IN_TREE
         tree = few or self.dependence == "tree"
-        forest = Forest.of(variables, codes, train, tree, context.classes)
+        forest = DependenceForest.of(variables, codes, train, tree, context.classes)
         unit = prices.everything / max(entropy(forest.prior), 1e-12)
         policy = MostInformation(forest, prices, {"tradeoff": (1.0,)}, unit)
         free, nothing = policy.purchases.price == 0, np.float32(np.nan)
@@ -210,7 +210,7 @@ def _values(codes: IntArray, size: int, train: Examples, classes: int) -> IntArr
 
 
 @dataclass(frozen=True, eq=False)
-class Forest(Stored):
+class DependenceForest(Stored):
     """Probabilities of classes, and of the variables' values given the class and a parent.
 
     Belief propagation from the leaves of each tree to its root and back (J. Pearl, Probabilistic
@@ -354,7 +354,7 @@ def _worth(both: Any) -> float:
     return float(parts - 0.5 * (left @ right) * np.log(rows)) / rows
 
 
-def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
+def temperature_of(forest: DependenceForest, valid: Examples, order: IntArray) -> float:
     """The T of least log-loss on these rows, with the first 1, 2, 4, ... and all purchases of an
     ``order`` (k,) known."""
     from scipy.optimize import minimize_scalar

@@ -131,8 +131,8 @@ def estimated(
     np.add.at(table, (*(reading.codes for reading in chosen), y), weights)
     table += smoothing * naive
     column = np.array([reading.column for reading in chosen], dtype=np.int64)
-    how = np.array(kept, dtype=np.int64), column, np.arange(len(kept)), edges
-    return DiscreteRows(table / table.sum(), *how, prices, told=False)
+    purchase, digit = np.array(kept, dtype=np.int64), np.arange(len(kept))
+    return DiscreteRows(table / table.sum(), purchase, column, digit, edges, prices, told=False)
 
 
 class _Reading(NamedTuple):

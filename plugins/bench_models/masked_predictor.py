@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bench_trees.ensemble import Ensemble
 
 from bench_core import (
     BudgetedLearner,
@@ -43,10 +44,8 @@ from bench_models.links import log_loss, log_sum, of_classes, softmax
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble, Settings
-    from bench_trees.inference import Layout
+    from bench_trees import Settings
 
-    from bench_core.serving import Sums
 
 MOST_SETS, AT_ONCE = 4096, 1 << 18
 """Most sets of purchases whose losses are computed together; scores held for them at a time."""
@@ -59,7 +58,7 @@ without a relative fall of the loss by at least the last figure."""
 class MaskedTrees(Stored):
     """Trees over d features and one indicator for each of the ``marked`` purchases."""
 
-    ensemble: Any  # an Ensemble
+    ensemble: Ensemble
     marked: IntArray  # (g,)
 
     @property
@@ -69,7 +68,7 @@ class MaskedTrees(Stored):
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Sums (n, K) of rows whose unbought cells (n, d) are NaN; ``bought`` (n, k)."""
-        return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
+        return sums(self.ensemble, with_marks(cells, bought, self.marked))
 
     def of_all_sets(self, X: Float32Array, purchases: int, shown_by: IntArray) -> FloatArray:
         """Sums (n, 2^k, K) of rows with every set of k ``purchases``, as ``scores`` gives them.
@@ -91,16 +90,6 @@ class MaskedTrees(Stored):
         """The most splits and trees that a row passes."""
         multiplier = np.append(prices.multiplier, np.ones(len(self.marked)))
         return most_evaluated(self.ensemble, multiplier)
-
-    def as_sums(self) -> Sums:
-        """The trees as sums, for the program of a policy."""
-        from bench_core.serving import Sums
-
-        return Sums(self.ensemble, self.ensemble.base)
-
-    @cached_property
-    def _layout(self) -> Layout:
-        return layout_of(self.ensemble)
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +333,7 @@ def fit_on_states(
 
     The cells, purchases and labels of ``held``, if given, end boosting.
     """
-    from bench_trees import Bins, Ensemble, boost, find_bins
+    from bench_trees import Bins, boost, find_bins
     from bench_trees.losses import Labels
 
     threads, marked, (row, bought) = context.threads, marked_purchases(train, prices), states
@@ -373,8 +362,8 @@ def fit_on_states(
             break
         trees += parts[-1].trees // loss.outputs
         progress(trees)
-        layout, none = layout_of(parts[-1]), np.zeros(len(base))
-        scores = [old + sums(layout, none, x).T for old, x in zip(scores, rows, strict=True)]
+        more = replace(parts[-1], base=np.zeros(len(base)))
+        scores = [old + sums(more, x).T for old, x in zip(scores, rows, strict=True)]
         waited += 1
         if (now := loss.mean(scores[1], labels)) < best - LEAST_FALL * abs(best):
             best, best_length, waited = now, len(parts), 0

@@ -64,8 +64,6 @@ Departures
 - An RBF machine as f0 gives sigma of its margin unless ``probability = "platt"``, as released.
 """
 
-from bench_models.boosting import bench_warm_up as bench_warm_up
-
 from bench_core import provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT
 from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from bench_models.boosting import RELEVANT
+from bench_models.boosting import RELEVANT, OnEngine
 from bench_models.calibration import platt
 from bench_models.l1_regression import PenalisedLoss
 from bench_models.large_model import GatedModel, LargeModel, last_prediction, thresholds
@@ -75,7 +75,7 @@ Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], Linear], dict[str
 
 
 @dataclass(frozen=True)
-class Adapt:
+class Adapt(OnEngine):
     """Base class of the four learners: tasks and f0."""
 
     name: ClassVar[str]
@@ -83,8 +83,9 @@ class Adapt:
     adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param("random-forest", "large model for hard rows")
+    relevant_grade: int = param(1, RELEVANT)
 
-    gates, relevant_grade = 0, 1  # parameters of all four
+    gates = 0  # a parameter of all four
 
     def __post_init__(self) -> None:
         if not isinstance(self.f0, str) and TASKS.isdisjoint(self.f0.tasks):
@@ -146,6 +147,8 @@ class Adapt:
 class LinearAdapt(Adapt):
     """Base class of the learners with linear pairs: a pair for each set of features."""
 
+    numerics: ClassVar[tuple[str, ...]] = ()
+
     supports = 1  # a parameter of all three
 
     def fit(
@@ -199,7 +202,6 @@ class AdaptLin(LinearAdapt):
     restart: bool = param(True, "refit each set; false: weights from the first fit")
     iterations: int = param(30, "maximum steps over q in the first fit", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
-    relevant_grade: int = param(1, RELEVANT)
 
     def _plan(self, inputs: Given) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
@@ -263,7 +265,6 @@ class AdaptL1(LinearAdapt):
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")  # BLAS sums, L-BFGS
     supports: int = param(24, "maximum sets of features from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
-    relevant_grade: int = param(1, RELEVANT)
 
     def _plan(self, inputs: Given) -> Plan:
         rows = inputs.rows

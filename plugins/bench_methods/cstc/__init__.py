@@ -53,8 +53,6 @@ Departures
 - A path point is the tree cut at a level, its predictors refitted alike.
 """
 
-from bench_models.boosting import bench_warm_up as bench_warm_up
-
 from bench_core import provide_learners
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle

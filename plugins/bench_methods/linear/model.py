@@ -81,14 +81,14 @@ class LinearPath(ScaledModel):
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The scores at a point, for serving."""
-        from bench_core.serving import Columns
+        from bench_core.serving import WeightedColumns
 
         place = place_of(point, self.points)
         weights = self.weights[place]
         read = np.flatnonzero(weights.any(axis=0))
         # a column for each feature and output
         feature = np.repeat(read, len(weights))
-        columns = Columns(
+        columns = WeightedColumns(
             feature=feature,
             output=np.tile(np.arange(len(weights)), len(read)),
             weight=weights[:, read].T.reshape(-1),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Program, Step, Stop
     from bench_core.serving.block_walk import BlockWalk
-    from bench_core.serving.row_state import Rows
+    from bench_core.serving.row_state import WalkedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +91,13 @@ class StagedModel:
             bills = self._charge(self.points[place].stage, rows)
             yield Prediction(point, scores, bills)
 
-    def stage_by_stage(self, features: Features) -> Iterator[Rows]:
+    def stage_by_stage(self, features: Features) -> Iterator[WalkedRows]:
         """All rows after every stage, for chains that always pass; the next iteration changes
         them."""
         self.check(features)
         yield from self._every_stage.walk(self._every_stage.begin(len(features)), features.X)
 
-    def bills(self, rows: Rows, last: IntArray | None = None) -> dict[str, Bill]:
+    def bills(self, rows: WalkedRows, last: IntArray | None = None) -> dict[str, Bill]:
         """The bills of n rows that ended at the stages ``last`` (n,), by default their own."""
         costs, sensors = self._costs, self.prices.sensors
         last = rows.last if last is None else last
@@ -196,7 +196,7 @@ class StagedModel:
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
 
-    def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
+    def _charge(self, stage: int, rows: WalkedRows) -> dict[str, Bill]:
         if not self.independent_rows:
             return self.bills(rows)
         costs, sensors = self._costs, self.prices.sensors

@@ -9,7 +9,7 @@ import numpy as np
 
 from bench_core import Prices
 from bench_core.arrays import FloatArray
-from bench_core.serving import REJECT, Columns, Step
+from bench_core.serving import REJECT, Step, WeightedColumns
 from bench_models.dictionary import sensor_bits
 from bench_models.scaling import Scaling
 from bench_models.staged.stages import END, Stage, parents
@@ -59,7 +59,7 @@ def _step(stage: Stage, seen: FloatArray, scaling: Scaling) -> Step:
         weights=weights[tree],
         fresh=first & ~seen[trees],
         bias=np.asarray(stage.bias, dtype=np.float64),
-        columns=Columns(
+        columns=WeightedColumns(
             feature=columns,
             output=np.zeros(len(columns), np.int64),
             weight=weights[column],
