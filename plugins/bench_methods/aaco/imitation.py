@@ -80,7 +80,7 @@ class States(NamedTuple):
 def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], most: int) -> States:
     """States of rows X (n, d) until they stop, or have made ``most`` purchases.
 
-    States that did not choose have the mean weight. Each of the ``stops`` has some of the rows; the
+    States without a choice get the mean weight. Each of the ``stops`` has some of the rows; the
     last one, which is used under caps, has all.
     """
     purchases, by_stop = Purchases.of(prices), []
