@@ -26,7 +26,7 @@ from bench_core.leaderboard.board import (
 from bench_core.statistics import CONFIDENCE, LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, duration, half, interval, quality, saving
+from bench_core.terminal.wording import CHEAPER, cost, duration, half, quality, saving, saving_ends
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Value = float | str | Interval
 
 PERCENT = f"{SHARE:.0%}"
-CHEAPER = "cheaper"
 QUALITY = "quality"
 """Name of the column of the primary metric in files, and in ``--columns``."""
 
@@ -190,11 +189,6 @@ def shown_rows(board: Board) -> list[Row]:
             best = replace(row, cheap=NOTHING, saved=Saved(), saving=math.nan, marks=())
             rows.append(replace(best, learner=f"{row.learner}, best", reference=False))
     return rows
-
-
-def saving_ends(ends: Interval) -> str:
-    """Return the interval of a saving."""
-    return interval(ends, saving)
 
 
 def whole(value: float, unit: str = "") -> str:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.statistics.comparison import Interval
 
+CHEAPER = "cheaper"
+"""Name of the column of savings."""
+
 TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 
@@ -70,6 +73,11 @@ def interval(ends: Interval, text: Callable[[float], str]) -> str:
     if math.isinf(ends.high):
         return text(ends.low) if math.isinf(ends.low) else f"at least {text(ends.low)}"
     return f"{text(ends.low)} to {text(ends.high)}"
+
+
+def saving_ends(ends: Interval) -> str:
+    """Format the interval of a saving."""
+    return interval(ends, saving)
 
 
 def in_brackets(ends: Interval, text: Callable[[float], str], what: str = "") -> str:

@@ -27,10 +27,14 @@ from bench_core.leaderboard.columns import (
     rule_words,
     target,
 )
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets, ranked_by
+from bench_core.leaderboard.conclusion import (
+    conclusion,
+    over_datasets,
+    overall_conclusion,
+    ranked_by,
+)
 from bench_core.protocols import DIVERGED, ON_VALIDATION
-from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
+from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,

@@ -23,7 +23,7 @@ from bench_core.errors import UsageError, no_formula
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
-from bench_core.planning.invocation import command
+from bench_core.planning.request import command
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget
 

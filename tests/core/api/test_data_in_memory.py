@@ -328,7 +328,7 @@ def test_a_data_set_may_be_an_instance(home):
 
 
 def test_no_command_repeats_a_run_on_objects(home, capsys):
-    from bench_core.planning.invocation import command
+    from bench_core.planning.request import command
 
     result = run(X, Y, costs=[1, 2, 3])
     assert result.info.request["data"] == ["data (from Python)"]

@@ -222,7 +222,7 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features("toy"), "unknown learner of this run 'toy'"),
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
-        (lambda r: r.best([1, 2]), "budget: give one here, such as 1; at() takes several"),
+        (lambda r: r.best([1, 2]), "budget: give one budget here, such as 1"),
         (lambda r: r.best(5, budget_kind="median"), "unknown kind 'median'"),
     ],
 )

@@ -137,7 +137,7 @@ REFUSED = {  # words of the one line, separated by bars
     "compare toy gbrt --keep 0%": "--keep|'0%' is not a share",
     "best --quality nan": "--quality nan|finite|0.85",
     "features --quality inf": "--quality inf|finite",
-    "best --quality 99%": "--quality '99%'|share of the reference",
+    "best --quality 99%": "--quality 99%|share of the reference|--keep 99%",
     # a run's results
     "report mine": "unknown run 'mine'",
     "report lst": "did you mean last?",

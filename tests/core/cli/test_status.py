@@ -19,7 +19,7 @@ from bench_core import InputError, UsageError
 from bench_core._io import text
 from bench_core.cli import app, options
 from bench_core.errors import charging
-from bench_core.execution.failures import failure, fault_of
+from bench_core.execution.contract import failure, fault_of
 from bench_core.results.records import Status
 from bench_core.results.store import Store
 

@@ -21,8 +21,7 @@ from bench_core.cli.run import run_command
 from bench_core.datasets.table_options import TASKS
 from bench_core.errors import option
 from bench_core.option_fields import chosen, declared, listed, options_of, whole_number
-from bench_core.planning.invocation import command
-from bench_core.planning.request import DURATION, MEMORY, PROFILES, RunRequest, cores_for
+from bench_core.planning.request import DURATION, MEMORY, PROFILES, RunRequest, command, cores_for
 from bench_core.plugins import load_registry
 
 

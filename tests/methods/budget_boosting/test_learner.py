@@ -21,7 +21,7 @@ from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_t
 
 from bench_core import Examples, Prices, Splits, Task, price_list
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 from bench_core.execution.predict import predict_split
 
 QUICK = {"trees": 40, "leaves": 4, "folds": 3}
