@@ -1,4 +1,4 @@
-"""Metrics, cost models, suites and exports of the core, by the hooks that plugins use."""
+"""Metrics, cost models, suites and exports of the core, registered by the hooks of plugins."""
 
 from __future__ import annotations
 

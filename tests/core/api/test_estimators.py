@@ -746,3 +746,5 @@ def test_rows_of_a_group_stay_in_one_part(estimator, weighted, monkeypatch):
     assert all(part.queries is None for part in parts[0])
     three = {"groups": [1, 2, 3]}
     refused("groups has 3 values for 320", estimator("gbrt").fit, X, y, **three, error=ValueError)
+    one = {"groups": [1] * len(y)}
+    refused("groups holds one id|X_val", estimator("gbrt").fit, X, y, **one, error=ValueError)

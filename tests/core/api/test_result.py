@@ -209,6 +209,7 @@ def test_figures_and_tables_for_papers(result, home):
 
 def test_a_finished_run_is_loaded_from_its_store(result):
     loaded = bench_core.load_run()
+    assert bench_core.load_run(1).run == result.run
     assert (loaded.run, loaded.counts) == (result.run, {"ok": 3})
     pd.testing.assert_frame_equal(loaded.board(), result.board())
 
@@ -223,6 +224,8 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
         (lambda r: r.best([1, 2]), "budget: give one budget here, such as 1"),
+        (lambda r: r.at([]), "budgets is empty: give costs per row"),
+        (lambda r: r.best(math.inf).export(__file__), ": a file; name an empty or a new folder"),
         (lambda r: r.best(5, budget_kind="median"), "unknown kind 'median'"),
     ],
 )
