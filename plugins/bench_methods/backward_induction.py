@@ -83,7 +83,7 @@ LOOKS = 11
 """Numbers of trees compared, 0 included."""
 
 HIGHEST = 32.0
-"""The first t; the last before 0 is its inverse."""
+"""Prices of cost run from 32 to 1/32, then 0."""
 
 
 @dataclass(frozen=True)

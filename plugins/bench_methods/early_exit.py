@@ -44,9 +44,8 @@ Departures
 - lear: sentinels after the last tree are dropped. All classifiers are trained on all documents; at
   a later sentinel documents that left keep their score at the exit. Negative and positive examples
   have equal weights. Documents pay for the classifiers' trees and splits.
-- A row with several copies is one document to every rule and to lear's inputs, as models never see
-  copies. The papers' physical copies would count in ranks and as the k-th best, so more rows would
-  leave. lear's label counts them, as the metrics do.
+- Rules and lear's inputs count a row once, whatever its multiplicity. The papers' physical copies
+  would count in ranks and as the k-th best, so more rows would leave. lear's label counts copies.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ def code_of(bought: BoolArray) -> IntArray:
 
 
 def closed(bought: BoolArray, purchases: Purchases) -> BoolArray:
-    """Purchases (n, k), and the ones whose sensors were all bought by others."""
+    """Adds to the purchases (n, k) those already covered by others."""
     return bought if purchases.apart else purchases.made(purchases.sensors(bought))
 
 

@@ -88,8 +88,8 @@ def _check_fits(model: Imported, splits: Splits, where: str) -> None:
 
 
 def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
-    """The column of each feature, -1 if none, by the kind of match; empty without usable names. A
-    number raised by the column count means the file's column before offsets."""
+    """The column of each feature, -1 if none, by the kind of match; empty without usable names.
+    With d columns, d + j is column j as in the file, without its offset."""
     names, titles = splits.feature_names, model.names
     if not names or all(name.isdecimal() for name in titles):
         return {}

@@ -82,7 +82,7 @@ def ways(
 ) -> Trajectories:
     """States of rows X (n, d) until they stop, or have made ``most`` purchases.
 
-    States that did not choose have the mean weight. Each of the ``stops`` has some of the rows; the
+    States without a choice get the mean weight. Each of the ``stops`` has some of the rows; the
     last one, which is used under caps, has all.
     """
     purchases, by_stop = Purchases.of(prices), []
