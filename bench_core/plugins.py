@@ -154,18 +154,14 @@ class Registry:
         return unknown(kind, name, names, why)
 
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
-        """Run the warm-up hooks of these learners' plugins; failures are only noted."""
-        wanted = {p.key for n in learners if (p := self.origin.get(("learner", n)))}
-        # compiling for unused learners would waste minutes
-        others = [
-            one.plugin
-            for one in self.manager.hook.bench_warm_up.get_hookimpls()
-            if one.plugin_name not in wanted
-        ]
-        self.errors.clear()
-        self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
-        for info, error in self.errors.items():
-            say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
+        """Warm up for these learners, each function once; failures are only noted."""
+        functions = {getattr(self.learners.get(name), "warm_up", None): name for name in learners}
+        for warm_up, name in functions.items():
+            try:
+                if warm_up is not None:
+                    warm_up(say)
+            except FAULTS as error:
+                say(f"learner {name}: its warm_up fails: {one_line(error)}")
 
     def add(self, info: PluginInfo, values: Iterable[tuple[str, str, Any]]) -> None:
         """Register (kind, name, value) triples of one plugin, all or none.
@@ -324,7 +320,7 @@ def _guarded(
     def call(*arguments: Any) -> list[Given]:
         try:
             answer = function(*arguments)
-            return [*_checked(info, hook, answer)] if hook in HOOKS else []
+            return [*_checked(info, hook, answer)]
         except FAULTS as error:
             errors.setdefault(info, error)
             return []

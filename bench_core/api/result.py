@@ -240,7 +240,8 @@ class Result(RunResult):
         (1 if at least 95%); marks. A learner without a sure model shows its likeliest one; all are
         at their best if no saving is measured. ``columns`` names others, or ``"all"``: also the
         interval of quality (``low``, ``high``) and ``kept``; quality, cost, rank and tier at its
-        best; area and regret of the curve, settings tried, seconds of training and audit."""
+        best; area and regret of the curve, its setting, settings tried, seconds of training and
+        audit."""
         rows, registry = [], self._registry()
         for name in self._names(dataset):
             board = self._boards[name]

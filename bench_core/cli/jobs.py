@@ -49,7 +49,7 @@ def plan_command(jobs: int | None, output: Path | None, **arguments: Any) -> int
     Takes the options of 'bench run'. Data are prepared, nothing is trained. The time is estimated
     from the store's durations for the same learners and data; without them, jobs are counted.
     """
-    from bench_core.api.orchestration import planned, registry_of
+    from bench_core.execution.orchestration import planned, registry_of
 
     request = asked_for(**arguments)
     if jobs and output is None:

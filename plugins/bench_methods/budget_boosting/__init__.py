@@ -55,7 +55,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.nested_sets.held_out import Fits, HeldOutFit
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.nested_sets.subsets import Subsets

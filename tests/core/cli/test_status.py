@@ -75,7 +75,7 @@ def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench, material):
         "from bench_core import hookimpl\n"
         "class Poor:\n"
         "    name, suffixes = 'poor', ('.poor',)\n"
-        "    def write(self, run, frame, output, *, sections, verbose):\n"
+        "    def write(self, run, frame, output, *, sections):\n"
         "        return 1 / 0\n"
         "@hookimpl\n"
         "def bench_reports():\n"

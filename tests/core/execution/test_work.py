@@ -15,28 +15,20 @@ from pathlib import Path
 import pytest
 from helpers import run_toys
 from helpers.kit import refused
-from helpers.run_toys import SETTINGS
+from helpers.run_toys import SETTINGS, export
 from helpers.toys import fits
 
 import bench_core
 from bench_core import InputError, api
-from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
 from bench_core.planning.job_files import job_path, read_job, write_jobs
-from bench_core.planning.request import RunRequest
+from bench_core.planning.plan import silent
 from bench_core.results.merge import merge
 from bench_core.results.store import Store
 
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
-CORES = ["threads", "workers"]  # of a job one each, of a run those of the machine
-TOYS = RunRequest(
-    data=("toy-rank",),
-    learners=("toy-prefix", "toy-stacked"),
-    settings=("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]"),
-    plugins=("helpers.toys",),
-    executor="inline",
-)
+SWEEP = ("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]")
+TOYS = replace(run_toys.TOYS, settings=SWEEP, executor="inline")
 
 
 def cut(request, folder, count):
@@ -49,10 +41,6 @@ def cut(request, folder, count):
 
 def do(folder, number, **more):
     return work(read_job(folder / f"{number}.json"), folder / f"{number}.db", silent, **more)
-
-
-def export(store):
-    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 def shards(folder):
