@@ -16,6 +16,8 @@ import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
+MOST_ROWS = 2**31 - 1  # of one part, copies included: trees count in 32 bits
+
 
 class Task(StrEnum):
     """Prediction task, which determines the content of ``Prediction.scores``."""

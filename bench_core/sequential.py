@@ -190,7 +190,7 @@ class _Lists:
 
 
 @dataclass(slots=True, eq=False)
-class Rows:
+class PolicyRows:
     """State of n rows while they buy."""
 
     cells: Float32Array  # (n, d)
@@ -295,7 +295,7 @@ class Sequential:
         policy: Any = find_class(state["kind"])
         return cls(policy.from_state(parts["policy"]), SensorPrices.from_state(parts["prices"]))
 
-    def begin(self, n: int, prices: SensorPrices, left: float = np.inf) -> Rows:
+    def begin(self, n: int, prices: SensorPrices, left: float = np.inf) -> PolicyRows:
         """Return rows without purchases."""
         (k, s), d = self._purchases.sets.shape, self.prices.features
         cells, lacking = np.full((n, d), np.nan, np.float32), np.tile(self._needed, (n, 1))
@@ -303,10 +303,10 @@ class Sequential:
         steps, asked = np.zeros((2, n), dtype=np.int64)
         money = prices.sensor, np.full(n, left), steps, asked, np.zeros(n, dtype=bool)
         offer = np.full(n, STOP), np.full(n, np.nan)
-        return Rows(cells, bought, sensors, order, lacking, *money, *offer)
+        return PolicyRows(cells, bought, sensors, order, lacking, *money, *offer)
 
     def buy(
-        self, rows: Rows, stop: float, each: float = 0.0
+        self, rows: PolicyRows, stop: float, each: float = 0.0
     ) -> Iterator[tuple[IntArray, IntArray]]:
         """Buy until the policy stops, all is bought, or the next purchase is too expensive.
 
@@ -345,7 +345,7 @@ class Sequential:
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
 
-    def _next(self, rows: Rows, those: IntArray, stop: float) -> IntArray:
+    def _next(self, rows: PolicyRows, those: IntArray, stop: float) -> IntArray:
         """Next purchase of some rows (m,), or ``STOP``."""
         some, offer = those[:1] if rows.alike else those, getattr(self.policy, "offer", None)
         bought = rows.bought[some]
@@ -359,7 +359,7 @@ class Sequential:
         chosen = purchases_of(actions, bought)
         return np.repeat(chosen, len(those)) if rows.alike else chosen
 
-    def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def evaluated(self, rows: PolicyRows) -> tuple[FloatArray, FloatArray]:
         """Splits (n,) and trees (n,) of all calls of ``act`` and of ``predict``."""
         act, answer = (getattr(self.policy, name, Evaluated()) for name in _EVALUATED)
         splits, trees = (
@@ -368,7 +368,7 @@ class Sequential:
         return splits, trees
 
     def _add(
-        self, rows: Rows, those: IntArray, chosen: IntArray, first: int
+        self, rows: PolicyRows, those: IntArray, chosen: IntArray, first: int
     ) -> tuple[IntArray, IntArray]:
         """Make one purchase for each of some rows; return the rows and columns that it reveals."""
         place, sensors = self._sensors.of(chosen)
@@ -395,7 +395,7 @@ class Sequential:
     def _answer(
         self,
         features: Features,
-        rows: Rows,
+        rows: PolicyRows,
         point: dict[str, float],
         before: tuple[BoolArray, FloatArray] | None = None,
     ) -> Prediction:

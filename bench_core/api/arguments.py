@@ -23,8 +23,7 @@ from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.metrics.evaluation import families, given_metrics
 from bench_core.option_fields import options_of, short
 from bench_core.parameters import is_learner
-from bench_core.planning.invocation import toml_literal
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, toml_literal
 from bench_core.protocols import Metric
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
@@ -95,6 +94,8 @@ def request_of(
         fields = {field: fields[field] for field in fields if field not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
+        if transformer is not None and not splits[0].costs_assumed:
+            fields.pop("costs")  # prices of the columns of X
         fields["data"] = InMemory(name, *splits, transformer=fitted[0])
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     for field, value in {**rows, "transformer": transformer}.items():
@@ -186,7 +187,11 @@ def _splits(
             splits = array_splits(X, **rows, options=options, fold=fold)
             splits = by_transformer(splits, priced_names(fields.get("costs")))
         else:
-            splits, fitted = transformer_splits(transformer, X, **rows, options=options, fold=fold)
+            costs = costs_of(fields["costs"]) if "costs" in fields else None
+            how: dict[str, Any] = {"options": options, "fold": fold, "costs": costs}
+            splits, fitted = transformer_splits(transformer, X, **rows, **how)
+            if not splits.costs_assumed and options.unit:
+                splits = splits.in_unit(options.unit)
         yield under_groups(splits, options.groups), fitted
 
 

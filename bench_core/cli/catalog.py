@@ -345,7 +345,7 @@ def _described(
 def default_text(p: Parameter) -> str:
     """Return the default of a parameter as ``--set`` takes it, a learner as its name."""
     from bench_core.contracts import name_of
-    from bench_core.planning.invocation import toml_literal
+    from bench_core.planning.request import toml_literal
 
     named = p.holds_learner and p.default is not None
     return name_of(p.default) or str(p.default) if named else toml_literal(p.default)

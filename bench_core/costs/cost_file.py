@@ -288,7 +288,7 @@ def _cost(file: CostFile, name: str, value: Any, place: str = "") -> float:
     elif is_empty(value):
         fault = "has no price; write one"
     elif not 0 <= cost <= LARGEST_COST:
-        fault = f"costs {value!r}, not a number from 0 to {LARGEST_COST:g}; correct it"
+        fault = f"costs {value!r:.60}, not a number from 0 to {LARGEST_COST:g}; correct it"
     if fault:
         raise InputError(f"{place or file.near(name)}: feature {name!r} {fault}")
     return cost
@@ -330,6 +330,9 @@ class _Columns(FeatureNames):
             column.append(j)
             if name is not None and j is None:
                 if isinstance(value, Mapping):
+                    if any(self.find(str(key)) is not None for key in value):
+                        what = f"unknown key {name!r} holds costs of features; call it costs"
+                        raise self.file.fault(name, what)
                     _cost(self.file, name, value, place)
                 skipped[name] = place
                 continue

@@ -156,7 +156,10 @@ def price_table(rows: Sequence[Row], features: FeatureNames) -> PriceList:
     that have two readings.
     """
     rows = [row for row in rows if not all(map(is_empty, row[1]))]
-    if len(rows) == 2 and _row_matches(rows[0][1], features) > max(_matches(rows, features)):
+    if len(rows) > 1 and _row_matches(rows[0][1], features) > max(_matches(rows, features)):
+        if len(rows) > 2:
+            what = f"{len(rows) - 1} lines below a line of features; give one line of prices"
+            raise InputError(f"{rows[1][0]}: {what}, or a line for each feature")
         (_, above), (place, below) = rows  # one row of prices below the names
         rows = [(place, [*pair]) for pair in zip(above, below, strict=True)]
     titles, rows = (rows[0][1], rows[1:]) if _is_header(rows, features) else ([], rows)

@@ -40,7 +40,6 @@ from numpy.typing import NDArray
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import unit_prices
-from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
     DataColumn,
@@ -188,13 +187,18 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
         queries, unit, words = None, hashed(np.arange(len(y))), None
         order: IntArray | slice = slice(None)
         if raw.query is not None:
-            texts = raw.query.texts()
-            if raw.query.name in raw.guessed:  # if its rows lie apart, it may be a feature
-                with raw.found(raw.query):
-                    grouped(texts, raw.table.place)
+            with raw.found(raw.query):
+                texts = raw.query.texts()
             number, ids = pd.factorize(texts)  # in order of first appearance
             if np.any(np.diff(number) < 0):
                 order = np.argsort(number, kind="stable")
+                if (column := raw.query.name) in raw.guessed:  # it may be a feature
+                    row = int(np.argmax(np.diff(number) < 0)) + 1
+                    with raw.found(raw.query):
+                        raise InputError(
+                            f"{raw.table.place(row)}: other queries lie between the rows of query "
+                            f"{texts[row]!r}; give {option('query', column)} if that is the query"
+                        )
             queries = Queries.from_sizes(np.bincount(number))
             digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
             unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
@@ -305,6 +309,10 @@ def splits_of(
 def _ids_in_two(parts: Mapping[str, Part]) -> Iterator[str]:
     """Yield a note for each two parts that have ids of queries in common."""
     for (a, first), (b, second) in combinations(parts.items(), 2):
+        shorter = min(len(first.unit), len(second.unit))
+        alike = np.array_equal(first.unit[:shorter], second.unit[:shorter])
+        if alike and first.numbered and second.numbered:
+            continue  # numbers from 1 in each file
         if first.query and second.query and (count := len(np.intersect1d(first.unit, second.unit))):
             yield (
                 f"{count} of {len(second.unit)} ids of {second.query!r} in {b} are in {a} too: if "
@@ -437,7 +445,7 @@ def frame_encodings(
 
 
 def _task(name: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
-    without = [part.path for part in parts.values() if part.queries is None]
+    without = [part for part in parts.values() if part.queries is None]
     if len({part.labels.dtype.kind for part in parts.values()}) > 1:  # of SVMlight and a table
         path = parts["train"].path
         raise InputError(f"{path}: labels are text here or elsewhere and numbers in another file")
@@ -449,10 +457,10 @@ def _task(name: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
             task, reason = task_of_labels(parts["train"].labels)
         notes.append(f"task: {task}, because {reason}; --task (in Python task=) changes it")
     if task is Task.RANKING and without:
-        raise InputError(
-            f"{without[0]}: ranking needs queries; add qid, a file {without[0].name}.query, "
-            f"or {option('query', like='COLUMN')}"
-        )
+        first, remedy = without[0], f"give {option('query', like='COLUMN')}"
+        if first.numbered:
+            remedy = f"add qid, or a file {first.path.name}.query"
+        raise InputError(f"{first.path}: ranking needs queries; {remedy}")
     return task
 
 
@@ -467,6 +475,14 @@ def _numbered(
         raise InputError(
             f"{train.path}: all labels of the training rows are {class_name(values[0])}, so "
             "there is nothing to learn; give rows with different labels"
+        )
+    if task is Task.RANKING and not _differ_in_a_query(train.labels, train.queries):
+        what = "the rows of each training query have equal labels: there is no order to learn"
+        notes.append(f"{what}; name queries of several rows")
+    if text and len(values) > max(ONE_HOT, len(train) / 2):
+        raise InputError(
+            f"{train.path}: {len(values)} different labels in {len(train)} training rows are too "
+            "many for classes; give another label"
         )
     if positive and task is not Task.BINARY:
         raise InputError(f"{option('positive', positive)}: a {task} task has no positive class")
@@ -523,6 +539,13 @@ def _numbered(
             )
     codes = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)
     return {n: codes[np.searchsorted(values, parts[n].labels)] for n in SPLITS}, names
+
+
+def _differ_in_a_query(labels: NDArray[Any], queries: Queries | None) -> bool:
+    """True if some rows of a query have different labels."""
+    assert queries is not None
+    first = np.repeat(labels[queries.boundaries[:-1]], queries.sizes)
+    return bool((labels != first).any())
 
 
 def class_name(label: Any) -> str:

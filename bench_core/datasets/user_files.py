@@ -17,7 +17,7 @@ from bench_core.datasets.readers.number_formats import with_days, with_decimal_c
 from bench_core.datasets.readers.svmlight import find_side_car, read_svmlight
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.splitting import hashed
-from bench_core.datasets.table_options import TableOptions
+from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
 from bench_core.option_fields import FILE, choice, declared, listed
@@ -127,8 +127,13 @@ def read_part(
 
     columns = {} if columns is None else columns
     if other := other_format(path):
-        raise InputError(f"{path}: {other}, no table; save its rows as CSV, Parquet or SVMlight")
+        raise InputError(
+            f"{path}: {other}, which is not read; save its rows as CSV, Parquet or SVMlight"
+        )
     if format in ("csv", "parquet") or (not format and is_table(path)):
+        for name in ("index_base", "unwritten"):
+            if (value := getattr(options, name)) != getattr(USUAL, name):
+                raise InputError(f"{path}: {option(name, value)} is for SVMlight; leave it out")
         text = {options.query, options.split, *QUERIES, SPLIT}
         table = read_table(path, format, text, options.decimal == ",", options.encoding)
         columns.update(dict.fromkeys(table.names))
@@ -187,21 +192,28 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
             f"{path}, line 1: one column only, {table.names[0]!r:.60}; separate cells by commas, "
             "semicolons or tabs"
         )
+    drop = _names_in(options.drop, table.names)
+    roles = dict.fromkeys(drop, "drop")  # of columns
     for role in ROLES:
         column = getattr(options, role)
         if column and column not in table.names:
             what = unknown("column", column, table.names)
             raise InputError(f"{path}, line 1: {option(role)}: {what}")
+        if column in roles:
+            both = f"{option(role)} and {option(roles[column])}"
+            raise InputError(f"{path}: {both} name the same column {column!r}; choose one")
+        if column:
+            roles[column] = role
     notes: list[str] = []
-    drop = _names_in(options.drop, table.names)
     there = [name for name in table.names if name not in drop]
+    free = [name for name in there if name not in roles]
     guessed = (
-        "" if options.query else _first(there, QUERIES),
-        "" if options.split else _first(there, (SPLIT,)),
+        "" if options.query else _first(free, QUERIES),
+        "" if options.split else _first(free, (SPLIT,)),
     )
     query, split = options.query or guessed[0], options.split or guessed[1]
     left_out = {query, split, *drop}
-    label = options.label or _first(there, LABELS)
+    label = options.label or _first(free, LABELS)
     if not options.label:
         label = label or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")

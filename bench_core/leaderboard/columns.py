@@ -26,7 +26,7 @@ from bench_core.leaderboard.board import (
 from bench_core.statistics import CONFIDENCE, LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, duration, half, interval, quality, saving
+from bench_core.terminal.wording import CHEAPER, cost, duration, half, quality, saving, saving_ends
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Value = float | str | Interval
 
 PERCENT = f"{SHARE:.0%}"
-CHEAPER = "cheaper"
 QUALITY = "quality"
 """Name of the column of the primary metric in files, and in ``--columns``."""
 
@@ -81,6 +80,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def wrong(row: Row) -> float:
         return board.wrong(row.model.quality) if board.tested else math.nan
 
+    def setting(row: Row) -> str:
+        return one_line(", ".join(at.short for at in row.model.settings))
+
     cheaper_95, cheaper_99 = (f"{CHEAPER} {share:.0%}" for share in (LEVEL, WIDE_LEVEL))
     entries = [
         _column("cost", lambda row: row.model.cost, cost, usual=True),
@@ -116,6 +118,7 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         _column("± area", lambda row: row.area.interval, half, name="area"),
         _column("regret", lambda row: row.regret.value, quality),
         _column("± regret", lambda row: row.regret.interval, half, name="regret"),
+        _column("setting", setting, str),
         _column("settings", lambda row: row.fits, positive),
         _column("seconds", lambda row: row.seconds, lambda s: duration(s) if s else "-"),
         _column("audit", lambda row: row.audit, str),
@@ -192,11 +195,6 @@ def shown_rows(board: Board) -> list[Row]:
     return rows
 
 
-def saving_ends(ends: Interval) -> str:
-    """Return the interval of a saving."""
-    return interval(ends, saving)
-
-
 def whole(value: float, unit: str = "") -> str:
     """Return a whole number."""
     return "-" if math.isnan(value) else f"{value:.0f}{unit}"
@@ -228,6 +226,7 @@ def _explanations(board: Board) -> dict[str, str]:
         "tier": TIER_WORDS,
         "area": f"mean {board.metric} over all budgets",
         "regret": "mean distance to the best learner at each budget",
+        "setting": "parameters that vary, and the point of the path",
         "settings": "number of settings tried",
         "seconds": "time of training",
     }

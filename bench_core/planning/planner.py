@@ -19,8 +19,7 @@ from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
-from bench_core.planning.billing import billed, priced
-from bench_core.planning.keys import DescribedLearner, fit_key, metric_key
+from bench_core.planning.keys import DescribedLearner, billed, fit_key, metric_key, priced
 from bench_core.planning.plan import Notify, Plan, resumed
 from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets

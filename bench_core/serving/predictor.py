@@ -178,6 +178,8 @@ class Predictor:
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
+        if not documents >= 0:
+            raise UsageError(f"documents is the number of documents, not {documents!r}")
         queries = Queries.from_sizes(np.array([documents])) if documents else None
         return self._run(documents, queries, cap, acquire)
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.statistics.comparison import Interval
 
+CHEAPER = "cheaper"
+"""Name of the column of savings."""
+
 TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 
@@ -27,8 +30,9 @@ def quality(value: float, decimals: int = 4) -> str:
 
 
 def difference(value: float) -> str:
-    """Format a difference of two qualities, with its sign."""
-    return f"{'+' * (value >= 0)}{quality(value)}"
+    """Format a difference of two qualities with its sign: four decimals, unless all would be 0."""
+    small = 0.00005 <= abs(value) < TINY
+    return f"{value:+.4f}" if small else f"{'+' * (value >= 0)}{quality(value)}"
 
 
 def cost(value: float) -> str:
@@ -70,6 +74,11 @@ def interval(ends: Interval, text: Callable[[float], str]) -> str:
     if math.isinf(ends.high):
         return text(ends.low) if math.isinf(ends.low) else f"at least {text(ends.low)}"
     return f"{text(ends.low)} to {text(ends.high)}"
+
+
+def saving_ends(ends: Interval) -> str:
+    """Format the interval of a saving."""
+    return interval(ends, saving)
 
 
 def in_brackets(ends: Interval, text: Callable[[float], str], what: str = "") -> str:

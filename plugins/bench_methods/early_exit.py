@@ -57,7 +57,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 
@@ -103,7 +102,6 @@ class EarlyExit(OnTrees):
     """Another learner's trees in their order, with early exits by a fixed rule."""
 
     name: ClassVar[str] = "early-exit"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
@@ -176,7 +174,6 @@ class Lear(OnTrees):
     """Another learner's trees in their order, with early exits at learned sentinels."""
 
     name: ClassVar[str] = "lear"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
     sentinels: tuple[int, ...] = param(

@@ -20,19 +20,17 @@ from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notice
 from bench_core.leaderboard.columns import (
-    CHEAPER,
     Column,
     columns,
     explained,
     order_words,
 )
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets
-from bench_core.planning.invocation import command
+from bench_core.leaderboard.conclusion import conclusion, over_datasets, overall_conclusion
+from bench_core.planning.request import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, interval, quality, run_line
+from bench_core.terminal.wording import CHEAPER, cost, count, counted, interval, quality, run_line
 from bench_reports.page_data import json_text, page_data
 from bench_reports.palette import css
 from bench_reports.terminal import heading, mark_lines, own_marks, selection_line

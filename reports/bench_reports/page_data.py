@@ -26,8 +26,8 @@ from bench_core.leaderboard.board import SHARE, Board, Pick, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
 from bench_core.leaderboard.columns import order_words
+from bench_core.leaderboard.conclusion import least_difference
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
-from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion, caps_of

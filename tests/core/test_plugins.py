@@ -72,7 +72,7 @@ INVALID = {
     ),
     "same-export": (
         "@hookimpl\ndef bench_exports(): return {'folder': print}",
-        "export 'folder' is registered by two plugins, 'exports' and 'zz-theirs'",
+        "export 'folder' is registered by two plugins, 'core' and 'zz-theirs'",
     ),
     "same-learner": (
         "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",
@@ -209,29 +209,32 @@ def test_no_built_in_thing_gives_its_name_to_a_third_party():
             registry.add(theirs, [(kind, name, None)])
 
 
-def test_a_hook_may_take_fewer_arguments_than_its_specification(install):
+def test_a_warm_up_runs_once_and_only_for_its_learners(install):
     source = (
-        "calls = []\ngives('bench_learners', Learner)\n"
-        "@hookimpl\ndef bench_warm_up(): calls.append(1)"
+        "calls = []\nLearner.warm_up = staticmethod(calls.append)\ngives('bench_learners', Learner)"
     )
     install("theirs", source)
-    lines = []
     registry = load_registry()
-    registry.warm_up(["theirs", "theirs"], lines.append)
-    assert (sys.modules["theirs"].calls, lines) == ([1], [])
-    registry.warm_up(["constant"], lines.append)
-    assert sys.modules["theirs"].calls == [1]
+    registry.warm_up(["theirs", "theirs", "l1"], print)
+    assert sys.modules["theirs"].calls == [print]
+    registry.warm_up(["l1"], print)
+    assert sys.modules["theirs"].calls == [print]
+
+
+def test_learners_of_trees_share_a_warm_up():
+    classes = [load_registry().learners[name] for name in ("gbrt", "cstc", "budget-rf", "aaco")]
+    assert len({learner.warm_up for learner in classes}) == 1
 
 
 def test_a_warm_up_that_fails_is_a_line_and_no_error(install):
     source = (
-        "gives('bench_learners', Learner)\n"
-        "@hookimpl\ndef bench_warm_up(say): say('compiling'); raise SystemExit('no gpu')"
+        "def prepare(say): say('compiling'); raise SystemExit('no gpu')\n"
+        "Learner.warm_up = staticmethod(prepare)\ngives('bench_learners', Learner)"
     )
     install("theirs", source)
     lines = []
     load_registry().warm_up(["theirs"], lines.append)
-    assert lines == ["compiling", "plugin theirs: its bench_warm_up fails: SystemExit: no gpu"]
+    assert lines == ["compiling", "learner theirs: its warm_up fails: SystemExit: no gpu"]
 
 
 PREPARE = """

@@ -22,7 +22,7 @@ from bench_core import Examples, InputError, Task, UsageError
 from bench_core._io.large_arrays import inputs_digest
 from bench_core.cli import main
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 from bench_core.contracts import learner_of
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps

@@ -24,7 +24,7 @@ from bench_core.errors import no_formula
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
-from bench_core.planning.invocation import command
+from bench_core.planning.request import command
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget
 
@@ -176,7 +176,7 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
     assert any(text.startswith("<") for text in expected.values())
     for write, mark in ((papers.latex, "&"), (papers.markdown, "|"), (terminal.write, " ")):
         path = tmp_path / "b.txt"
-        more = {"sections": (), "verbose": False} if write is terminal.write else {}
+        more = {"sections": ()} if write is terminal.write else {}
         more |= {"columns": names, "against": "gbrt"}
         write(valued.info, valued.frame, path, store=valued, **more)
         for name, p in {**expected, "gbrt": "-"}.items():

@@ -140,7 +140,7 @@ def test_a_learner_without_a_result_on_one_data_set_is_shown_on_the_others(mater
     assert ended.status == 0
     assert "toy-binary: what aaco buys at any cost" in ended.out
     assert ended.err.splitlines()[:-1] == [
-        "toy-rank: no result of aaco at any cost; 'bench log --failed' shows why"
+        "toy-rank: no result of aaco at any cost: aaco does binary, multiclass; toy-rank is ranking"
     ]
     assert bench(*words, "aaco", "-o", "bought.csv").status == 0
     assert set(pd.read_csv("bought.csv")["data set"]) == {"toy-binary"}

@@ -211,6 +211,7 @@ def test_figures_and_tables_for_papers(result, home):
 
 def test_a_finished_run_is_loaded_from_its_store(result):
     loaded = bench_core.load_run(store=result.store)
+    assert bench_core.load_run(1, store=result.store).run == result.run
     assert (loaded.run, loaded.counts) == (result.run, {"ok": 3})
     pd.testing.assert_frame_equal(loaded.board(), result.board())
 
@@ -224,7 +225,9 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features("toy"), "unknown learner of this run 'toy'"),
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
-        (lambda r: r.best([1, 2]), "budget: give one here, such as 1; at() takes several"),
+        (lambda r: r.best([1, 2]), "budget: give one budget here, such as 1"),
+        (lambda r: r.at([]), "budgets is empty: give costs per row"),
+        (lambda r: r.best(math.inf).export(__file__), ": a file; name an empty or a new folder"),
         (lambda r: r.best(5, budget_kind="median"), "unknown kind 'median'"),
     ],
 )

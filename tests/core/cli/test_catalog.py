@@ -17,7 +17,7 @@ from bench_core.plugins import PluginInfo, Registry
         ("metrics", "ndcg@5"),
         ("costs", "per-query"),
         ("reports", "html"),
-        ("plugins", "metrics"),
+        ("plugins", "core"),
     ],
 )
 def test_each_kind_is_one_row_a_line_with_the_name_first(bench, kind, one):
@@ -44,8 +44,8 @@ def test_help_names_the_kinds_that_there_are(bench):
 
 def test_plugins_show_where_they_come_from_and_their_version(bench):
     rows = [line.split() for line in bench("list", "plugins").out.splitlines()]
-    (row,) = [row for row in rows if row[0] == "metrics"]
-    assert row == ["metrics", "budget-bench", "0.1.0", "bench_core.metrics.plugin", "loaded"]
+    (row,) = [row for row in rows if row[0] == "core"]
+    assert row == ["core", "budget-bench", "0.1.0", "bench_core.planning.shipped", "loaded"]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ SHOWN = {
     "quickstart": ("quickstart: suite, ", "[learners.miser]"),
     "ndcg@7": ("ndcg@7: metric, higher is better",),
     "per-query": (
-        "per-query: cost model, plugin costs",
+        "per-query: cost model, plugin core",
         "are paid once per query",
         'model = "per-query"',
         "names of features",  # of its key

@@ -19,7 +19,7 @@ from bench_core import InputError, UsageError
 from bench_core._io import text
 from bench_core.cli import app, options
 from bench_core.errors import charging
-from bench_core.execution.failures import failure, fault_of
+from bench_core.execution.contract import failure, fault_of
 from bench_core.results.records import Status
 from bench_core.results.store import Store
 
@@ -75,7 +75,7 @@ def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench, material):
         "from bench_core import hookimpl\n"
         "class Poor:\n"
         "    name, suffixes = 'poor', ('.poor',)\n"
-        "    def write(self, run, frame, output, *, sections, verbose):\n"
+        "    def write(self, run, frame, output, *, sections):\n"
         "        return 1 / 0\n"
         "@hookimpl\n"
         "def bench_reports():\n"

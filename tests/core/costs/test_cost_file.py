@@ -290,6 +290,7 @@ def full(**keys):
         ('{"a": 1, "b": 2, "x1": 0}', "c.json: feature 'c' has no cost (2 costs for 3 columns); "),
         ('"1"', "c.json: expected a mapping or a list of costs"),
         ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
+        ('{"cost":\n{"a": 1, "b": 2}}', "c.json, line 1: unknown key 'cost' holds costs of feat"),
     ],
 )  # fmt: skip
 def test_one_cost_per_feature_is_wanted(text, line):

@@ -14,7 +14,7 @@ from bench_core.errors import UsageError
 from bench_core.execution.audit import REMEDY, replay
 from bench_core.execution.predict import predict_split
 from bench_core.execution.score_comparison import close, spreads
-from bench_core.serving import Columns, Program, Step
+from bench_core.serving import Program, Step, WeightedColumns
 
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 
@@ -293,7 +293,7 @@ class Stump:
             features=models.D,
         )
         one = np.zeros(1, dtype=np.int64)
-        step = Step(one, np.ones(1), one == 0, np.array([self.step]), Columns.none())
+        step = Step(one, np.ones(1), one == 0, np.array([self.step]), WeightedColumns.none())
         return Program(1, [step], trees, np.ones(models.D))
 
 

@@ -20,7 +20,7 @@ from helpers.toys import fits
 import bench_core
 from bench_core.api import Interrupted
 from bench_core.cli.run import following, run_command
-from bench_core.execution.events import Event
+from bench_core.planning.plan import Event
 from bench_core.results.store import Store
 
 SCRIPT = Path(run_toys.__file__)

@@ -170,7 +170,7 @@ def test_the_cases_are_of_all_kinds():
     found = [served(p).predict_rows(rows_for(p, k)) for k, p in enumerate(policies)]
     assert sum(len(np.unique(f.bought, axis=0)) > 2 for f in found) > 30
     assert sum(f.scores.ndim == 2 for f in found) > 10
-    assert sum(any(v is not None for _, v in p.values) for p in policies) > 30
+    assert sum(any(trees.vectors is not None for trees in p.values) for p in policies) > 30
     sizes = [np.diff(p.prices.start) for p in policies]
     assert sum((s > 1).any() for s in sizes) > 20  # features of several sensors
 

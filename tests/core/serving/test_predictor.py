@@ -15,7 +15,6 @@ from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import (
     END,
     REJECT,
-    Columns,
     ExplainedStep,
     Finish,
     Folder,
@@ -23,6 +22,7 @@ from bench_core.serving import (
     Program,
     Step,
     Stop,
+    WeightedColumns,
     no_trees,
 )
 
@@ -202,7 +202,8 @@ def test_a_discount_is_for_the_second_of_a_group():
 
 
 def test_columns_are_bought_together_and_a_missing_cell_adds_nothing():
-    columns = Columns.raw(np.array([0, 3]), np.zeros(2, np.int64), np.array([2.0, 5.0]))
+    two = np.zeros(2)
+    columns = WeightedColumns(np.array([0, 3]), two.astype(int), np.array([2.0, 5.0]), two, two + 1)
     model = predictor([step(bias=1.0, columns=columns, then=END)], [])
     acquire, calls = asking(a=3.0, d=float("nan"))
     answer = model.predict(acquire)
@@ -210,9 +211,9 @@ def test_columns_are_bought_together_and_a_missing_cell_adds_nothing():
     assert (answer.score, answer.spent) == (7.0, 9.0)
 
 
-def test_a_scaled_column_counts_from_its_mean():
+def test_a_column_counts_from_its_mean():
     one = np.ones(1)
-    columns = Columns(np.array([1]), np.array([0]), 2 * one, one > 0, one, one / 4)
+    columns = WeightedColumns(np.array([1]), np.array([0]), 2 * one, one, one / 4)
     model = predictor([step(bias=1.0, columns=columns, then=END)], [])
     assert model.predict(lambda names: [9.0]).score == 1.0 + 2.0 * (9.0 - 1.0) / 4.0
     assert model.predict(lambda names: [math.inf]).score == 1.0

@@ -65,9 +65,7 @@ def walked(program, x, steps=None):
                     trees + (len(walk_path) > 0),
                 )
             if tree.output[t] == VECTOR:
-                own = [
-                    a + b for a, b in zip(own, program.vectors[int(tree.value[node])], strict=True)
-                ]
+                own = [a + b for a, b in zip(own, tree.vectors[int(tree.value[node])], strict=True)]
             else:
                 own[tree.output[t]] += tree.value[node] * weight
         features |= set(step.columns.feature.tolist())
@@ -97,11 +95,8 @@ def _answer_of(step, score):
 
 def _add_columns(own, columns, x):
     for j, f in enumerate(columns.feature):
-        if columns.scaled[j]:
-            scaled = (float(x[f]) - columns.mean[j]) * columns.factor[j]
-            own[columns.output[j]] += columns.weight[j] * (scaled if np.isfinite(x[f]) else 0.0)
-        elif not math.isnan(x[f]):
-            own[columns.output[j]] += columns.weight[j] * float(x[f])
+        scaled = (float(x[f]) - columns.mean[j]) * columns.factor[j]
+        own[columns.output[j]] += columns.weight[j] * (scaled if np.isfinite(x[f]) else 0.0)
 
 
 def _kernel(kernel, x):

@@ -14,7 +14,7 @@ from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule, cheapest, curve, fitted, noisy
 
 from bench_core import DiscountGroup, Features, Task, price_list
-from bench_core.conformance.tasks import with_learners
+from bench_core.conformance.cases import with_learners
 from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import parse_metric
 
