@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
-from bench_core.costs.cost_file import CostFile
+from bench_core.costs.cost_file import CostFile, price_columns_of
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
 from bench_core.datasets.table_options import TableOptions
@@ -174,11 +174,14 @@ def _splits(
         return
     for field in ("y", "queries", "split", "sample_weight"):
         check_order(X, rows[field], field)
+    costs = fields.get("costs")
+    by_row = price_columns_of(costs_of(costs)) if _is_given(costs) else ()
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     options = TableOptions(
         **{k: _stored(k, v) for k, v in fields.items() if k in options_of(TableOptions)}
-        | {"split": ""}
+        | {"split": ""},
+        prices_by_row=by_row,
     )
     options.check_division([name for name in _APART if rows[name] is not None])
     for fold in range(options.cv or 1):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench_core.costs.amounts import (
     BRACKETS,
@@ -37,6 +37,22 @@ _FEATURE_WORDS = {"name", "feature", "features", "column", "variable", "sensor"}
 _UNIT_TITLES = {"unit", "units", "currency", "währung", "einheit"}
 _EXCEL = re.compile(r'"?sep=.["]?')
 _NUMBERED = re.compile(r"f?(\d+)", re.ASCII)  # feature 7 of an SVMlight file: 7 or f7
+
+
+class PriceColumn(NamedTuple):
+    """A sensor whose prices stand in a column of the data."""
+
+    sensor: str
+    column: str
+    features: tuple[str, ...]  # names or patterns, as ``gpt4o_*``
+    quoted: bool = False  # known before the purchase
+    requires: tuple[str, ...] = ()  # sensors or features bought before
+
+    def among(self, names: Sequence[str]) -> list[str]:
+        """Names that its features list."""
+        patterns = [".*".join(map(re.escape, text.split("*"))) for text in self.features]
+        whole = re.compile("|".join(patterns), re.DOTALL)
+        return [name for name in names if whole.fullmatch(name) and name != self.column]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from bench_core.costs.price_table import PriceColumn
 from bench_core.errors import UsageError, option
 from bench_core.option_fields import COLUMN, TEXTS, Form, choice, declared, options_of, whole_number
 
@@ -99,6 +100,8 @@ class TableOptions:
     share: tuple[float, ...] = declared(
         (), "Fractions of one file for validation and test; default: 0.2,0.2.", SHARES
     )
+
+    prices_by_row: tuple[PriceColumn, ...] = ()  # of the cost file: its columns are no features
 
     def __post_init__(self) -> None:
         for described in options_of(type(self)).values():

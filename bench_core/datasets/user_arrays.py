@@ -23,7 +23,7 @@ from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
-from bench_core.datasets.user_data import TablePart, splits_of
+from bench_core.datasets.user_data import TablePart, columns_of_prices, splits_of
 from bench_core.errors import InputError, unknown
 from bench_core.option_fields import listed
 from bench_core.protocols import Source
@@ -140,6 +140,8 @@ def _part(
     )
     table = with_decimal_commas(table) if options.decimal == "," else table
     table, notes = with_days(table, texts=options.dates)
+    prices = columns_of_prices(table, options)
+    by_row = {priced.column for priced in options.prices_by_row}
     weights, copies = column_of(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)
@@ -151,10 +153,13 @@ def _part(
     name_of_ids = "" if isinstance(queries, Queries) else "queries"  # a place is not an id
     ids = column_of(queries, "queries", name_of_ids)
     return TablePart(
-        *(table, table.names, labels, ids, column_of(split, "split")),
+        table,
+        tuple(column for column in table.names if column not in by_row),
+        *(labels, ids, column_of(split, "split")),
         notes=tuple(notes),
         named=named,
         copies=copies,
+        prices=prices,
     )
 
 

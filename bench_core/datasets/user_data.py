@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.costs.price_table import PriceColumn
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import unit_prices
 from bench_core.datasets.readers.tables import (
@@ -52,7 +53,7 @@ from bench_core.datasets.readers.tables import (
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import TableOptions
 from bench_core.encoding import MISSING, ColumnEncoding
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, option, unknown
 from bench_core.splits import CUT, MOST_CLASSES, SPLITS, Note, Splits, task_of_labels
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Part:
     formats: Mapping[str, str] = field(default_factory=dict)  # of columns (``ColumnEncoding``)
     copies: IntArray | None = None  # (n,) that a row represents
     query: str = ""  # what names the queries, "" if they are only numbered
+    prices: FloatArray | None = None  # (n, c) of ``TableOptions.prices_by_row``
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -126,8 +128,52 @@ class Part:
             unit=self.unit[units],
             split=None,
             copies=None if self.copies is None else self.copies[rows],
+            prices=None if self.prices is None else self.prices[rows],
             place=lambda row: self.place(int(numbers[row])),
         )
+
+
+PricedColumns = Sequence[tuple[PriceColumn, DataColumn]]
+"""Sensors with prices by row, and the columns of their prices."""
+
+
+def columns_of_prices(
+    table: DataTable, options: TableOptions, others: Collection[str] = ()
+) -> PricedColumns:
+    """Return the columns of prices in a table. Raises InputError for unknown ones, and for the
+    columns ``others``, which have another role."""
+    for priced in options.prices_by_row:
+        what = ""
+        if priced.column not in table.names:
+            what = unknown("column", priced.column, table.names)
+        elif priced.column in others:
+            what = f"column {priced.column!r} has another role"
+        if what:
+            raise InputError(f"{table.path}: prices of sensor {priced.sensor!r}: {what}")
+    return [(priced, table.column(priced.column)) for priced in options.prices_by_row]
+
+
+def with_prices(rows: Part, columns: PricedColumns) -> Part:
+    """Return a part with the prices (n, c) of its rows, 0 where nothing was bought.
+
+    Raises InputError for a negative price, and for none where a feature of its sensor has a value.
+    """
+    prices: dict[str, FloatArray] = {}
+    for priced, column in columns:
+        values = column.numbers()
+        at = f"column {column.name!r}: the price of sensor {priced.sensor!r}"
+        if (values < 0).any():
+            row = int(np.argmax(values < 0))
+            raise InputError(f"{column.place(row)}, {at} is {values[row]:g}; correct it")
+        missing = np.isnan(values)
+        if missing.any():
+            cells = rows.frame[priced.among(rows.columns)]
+            bought = ((cells.notna()) & (cells != "")).to_numpy().any(axis=1) & missing
+            if bought.any():
+                what = "is missing, but it has values there; fill in one or leave out the other"
+                raise InputError(f"{column.place(int(np.argmax(bought)))}, {at} {what}")
+        prices[priced.column] = np.where(missing, 0.0, values)
+    return replace(rows, prices=np.column_stack([*prices.values()])) if prices else rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +190,7 @@ class TablePart:
     named: bool = True  # the columns have names
     guessed: tuple[str, ...] = ()  # columns whose role was guessed from their name
     copies: IntArray | None = None  # (n,) that a row represents
+    prices: PricedColumns = ()
 
     @property
     def path(self) -> Path:
@@ -207,13 +254,16 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
                 words = _words(raw.split)
         typed = raw.table.written is None
         by_split[name] = Part(
-            *(raw.path, frame.iloc[order], y[order], queries, unit),
+            *(raw.path, frame, y[order], queries, unit),
             *(words if words is None else words[order], _in_order(raw.label.place, order)),
             typed=typed,
             formats=raw.table.formats,
             copies=raw.copies if raw.copies is None else raw.copies[order],
             query="" if raw.query is None else raw.query.name,
         )
+        unsorted = with_prices(by_split[name], raw.prices)  # as the lines of the file
+        prices = None if unsorted.prices is None else unsorted.prices[order]
+        by_split[name] = replace(unsorted, frame=frame.iloc[order], prices=prices)
     by_split[next(iter(raw_parts))] = replace(by_split[next(iter(raw_parts))], notes=tuple(notes))
     return {name: by_split[name] for name in parts}
 
@@ -295,7 +345,7 @@ def splits_of(
     train, valid, test = (
         Examples(
             X[n], y[n], part.queries if ranking else None, part.copies,
-            None if ranking else part.queries,
+            None if ranking else part.queries, part.prices,
         )
         for n, part in ((n, parts[n]) for n in SPLITS)
     )  # fmt: skip
@@ -303,6 +353,7 @@ def splits_of(
         train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,
         notes=tuple(notes), costs_assumed=True,
         encodings=encodings, class_names=classes,
+        price_columns=(*dict.fromkeys(priced.column for priced in options.prices_by_row),),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.sequential import ROUNDING
@@ -202,6 +203,8 @@ def combined(how: str, before: FloatArray, sums: FloatArray) -> FloatArray:
 
 def prices_of(costs: CostModel) -> SensorPrices | None:
     """Return the additive prices of a single row; None if its cost is not additive."""
+    if isinstance(costs, ByRow):  # a served model knows the mean prices
+        return prices_of(costs.base)
     if isinstance(costs, PerQueryPrices):
         return costs.alone
     # a subclass may bill otherwise
