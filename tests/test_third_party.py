@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers import guide
 from helpers.fresh_environment import Environment, project, wheel
+from helpers.pages import files, page, write
 
 from bench_core.results.store import Store
 
@@ -22,9 +22,10 @@ def bench(tmp_path_factory):
     """The command in a fresh environment that has both wheels."""
     home = tmp_path_factory.mktemp("home")
     theirs, out = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("wheels")
-    guide.write(theirs)
+    guide = page("plugins.md")
+    write(guide, theirs)
     wheels = [wheel(project(tmp_path_factory.mktemp("ours")), out), wheel(theirs, out)]
-    (home / "costs.toml").write_text(guide.files()["costs.toml"])
+    (home / "costs.toml").write_text(files(guide)["costs.toml"])
     return Environment.made(home, *wheels).bench
 
 

@@ -145,8 +145,8 @@ class CappedRows:
         return Acquired(union & ~self.bits, self._costs.sensors).unpack()
 
     def _last_price(self, union: NDArray[np.uint64]) -> FloatArray:
-        """Lowest metered price (n,) that this point adds: that of the last purchase if the dearest
-        is made first; 0 if it adds none."""
+        """Lowest metered price (n,) that this point adds: that of the last purchase if the highest
+        is paid first; 0 if it adds none."""
         assert self._metered is not None
         added = self._new(union) & (self._metered > 0)
         lowest = np.where(added, self._metered, np.inf).min(axis=1, initial=np.inf)
@@ -163,9 +163,9 @@ class CappedRows:
             new = self._new(union)[rows]
             fits = new & (price <= room[:, None] + ROUNDING * self.limit)
             if self._metered is not None:
-                dearest = np.where(new, self._metered[rows], 0.0)
-                excess = dearest.max(axis=1, initial=0.0)
-                fits |= dearest > 0
+                highest = np.where(new, self._metered[rows], 0.0)
+                excess = highest.max(axis=1, initial=0.0)
+                fits |= highest > 0
             buys = np.where(fits, price, 0.0).sum(axis=1) - excess
         more = np.minimum(room, np.maximum(evaluation[rows] - self.evaluation[rows], 0.0))
         self.evaluation[rows] += more

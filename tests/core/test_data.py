@@ -9,9 +9,10 @@ from bench_core.errors import one_line
 
 def test_features_hold_no_labels_and_no_multiplicity():
     rows = Examples(np.zeros((2, 3), np.float32), np.array([0.0, 1.0]), None, np.array([1, 10]))
-    assert set(Features.__dataclass_fields__) == {"X", "queries"}
+    assert set(Features.__dataclass_fields__) == {"X", "queries", "prices"}
     assert not isinstance(rows, Features)
     assert rows.features.X is rows.X
+    assert rows.features.prices is None
 
 
 def test_queries_from_sizes_cover_their_rows():
