@@ -149,7 +149,11 @@ class Registry:
     def unknown(self, kind: str, name: str, names: Iterable[str]) -> str:
         """Message for an unknown name, with plugins that failed to load and may have defined it."""
         broken = (p for p in self.plugins if p.error)
-        may = (p for p in broken if kind == "name" or "data set" in kind or not p.module.endswith(".toml"))
+        may = (
+            p
+            for p in broken
+            if kind == "name" or "data set" in kind or not p.module.endswith(".toml")
+        )
         why = "; ".join(f"{p.name} does not load: {p.error}" for p in may)
         return unknown(kind, name, names, why)
 
