@@ -32,7 +32,7 @@ def bench(tmp_path_factory):
 def test_every_plugin_of_the_package_is_loaded_from_it(bench):
     rows = [line.split() for line in bench("list", "plugins").stdout.splitlines()[1:]]
     assert [row for row in rows if row[-1] != "loaded"] == []
-    names = ["costs", "data", "learner", "metric", "policy", "report", "suites"]
+    names = ["costs", "data", "learner", "metric", "policy", "report", "sql", "suites"]
     assert sorted(row[0] for row in rows if row[1:3] == ["my-plugins", "1.0"]) == [
         f"my-{name}" for name in names
     ]
@@ -54,7 +54,7 @@ def test_what_it_brings_is_listed_and_shown(bench, kind, name):
     assert bench("show", name).returncode == 0
 
 
-@pytest.mark.parametrize(("kind", "name"), [("costs", "whole-units"), ("reports", "tabs")])
+@pytest.mark.parametrize(("kind", "name"), [("costs", "parallel"), ("reports", "tabs")])
 def test_its_cost_model_and_report_are_listed(bench, kind, name):
     assert name in [line.split()[0] for line in bench("list", kind).stdout.splitlines()]
 
@@ -67,7 +67,7 @@ def test_from_its_suite_under_its_costs_to_its_report(bench):
     assert written.returncode == 0, written.stderr
     header, *rows = (Path(written.args[0]).parents[2] / "board.tsv").read_text().splitlines()
     model = header.split("\t").index("cost_model")
-    assert {row.split("\t")[model] for row in rows} == {"whole-units"}
+    assert {row.split("\t")[model] for row in rows} == {"parallel"}
 
 
 def test_its_verb_stands_in_the_help_and_runs(bench):

@@ -111,7 +111,7 @@ static int add_columns(struct row *r, const struct step *s)
 static void add_kernel(struct row *r, const struct step *s)
 {
     const struct support *v = supports + s->kernel;
-    double z[FEATURES], total[BENCH_OUTPUTS] = {0.0};
+    double z[FEATURES] = {0.0}, total[BENCH_OUTPUTS] = {0.0};
     for (int j = 0; j < v->places; j++)
         z[j] = scaled(r->values[v->cells[j]], v->mean[j], v->factor[j]);
     for (int first = 0; first < v->count; first += v->tile) {
@@ -267,7 +267,7 @@ static void pay_all(struct row *r)
 
 int bench_scores(const struct bench_source *source, double *scores, double *spent)
 {
-    struct row r;
+    struct row r = {.cap = 0.0}; /* all of it, or compilers warn of models without columns */
     begin(&r, source);
     int at_hand = !source->acquire && !r.capped;
     if (at_hand)

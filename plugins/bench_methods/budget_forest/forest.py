@@ -131,7 +131,9 @@ def leaves_reached(trees: Ensemble, X: Float32Array, threads: int) -> Int32Array
     first: IntArray = before[trees.start[:-1]]
     # numbers within a tree are exact as float32
     own = np.where(leaf, before - np.repeat(first, np.diff(trees.start)), 0)
-    reached = tree_columns(replace(trees, value=own.astype(np.float64)), X, threads)
+    numbers = own.astype(np.float64)  # in place of values or vectors
+    plain = replace(trees, value=numbers, output=np.zeros_like(trees.output), vectors=None)
+    reached = tree_columns(plain, X, threads)
     return np.ascontiguousarray((reached + first[:, None]).T, dtype=np.int32)
 
 

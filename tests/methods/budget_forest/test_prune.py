@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
-from bench_methods.budget_forest.forest import errors, inner_nodes
+from bench_methods.budget_forest.forest import errors, inner_nodes, leaves_reached
 from bench_methods.budget_forest.pruning import build
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
+from bench_trees.ensemble import Ensemble
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import (
@@ -226,3 +227,21 @@ def test_without_validation_rows_it_says_so():
     nobody = Examples(train.X[:0], train.y[:0])
     with pytest.raises(InputError, match="validation rows"):
         BudgetPrune().fit(train, nobody, price_list(np.ones(4)), FakeContext(Task.BINARY, 2))
+
+
+def test_leaves_are_counted_where_several_hold_the_same_vector():
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
+    trees = Ensemble(
+        start=np.array([0, 7], np.int32),
+        feature=np.array([0, 1, -1, -1, 1, -1, -1], np.int32),
+        threshold=np.full(7, 0.5, np.float32),
+        left=np.array([1, 2, -1, -1, 5, -1, -1], np.int32),
+        right=np.array([4, 3, -1, -1, 6, -1, -1], np.int32),
+        missing_left=np.zeros(7, bool),
+        value=np.array([0, 0, 0, 1, 0, 1, 0], np.float64),
+        output=np.array([-1], np.int32),
+        base=np.zeros(2),
+        features=2,
+        vectors=np.array([[1.0, 0.0], [0.0, 1.0]]),
+    )
+    assert leaves_reached(trees, X, 1)[:, 0].tolist() == [0, 1, 2, 3]
