@@ -185,7 +185,9 @@ class Prunable:
     def whole(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
         """The unpruned model, with a vector for every node."""
         facts = {**self.model.facts, **facts}
-        numbers = replace(self.trees, value=np.arange(self.trees.nodes, dtype=np.float64))
+        every = np.arange(self.trees.nodes, dtype=np.float64)
+        plain = np.zeros_like(self.trees.output)
+        numbers = replace(self.trees, value=every, output=plain, vectors=None)
         if isinstance(self.model, TreeAverage):
             trees = numbers.with_vectors(self.value)
             return replace(self.model, trees=trees, facts=facts, counts=self.counts)

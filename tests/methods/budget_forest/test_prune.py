@@ -21,7 +21,8 @@ from helpers.pruning_cases import (
     value_of,
 )
 
-from bench_core import DiscountGroup, Examples, InputError, Task, price_list
+from bench_core import DiscountGroup, Examples, InputError, Splits, Task, price_list
+from bench_core.conformance import cases
 
 PRICED = price_list(
     np.array([1.0, 5.0, 20.0, 24.0]),
@@ -245,3 +246,11 @@ def test_leaves_are_counted_where_several_hold_the_same_vector():
         vectors=np.array([[1.0, 0.0], [0.0, 1.0]]),
     )
     assert leaves_reached(trees, X, 1)[:, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_forests_of_pure_leaves_are_pruned():
+    train = examples(Task.MULTICLASS)
+    splits = Splits(train, train, train, price_list(np.ones(4))).complete()
+    learner = BudgetPrune(base=RandomForest(trees=4, features=1.0, min_rows=1))
+    *_, whole = cases.fit(learner, splits).predict_path(train.features)
+    assert (whole.scores.argmax(axis=1) == train.y).mean() > 0.9
