@@ -55,7 +55,7 @@ def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel, tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "no data given; running suite quickstart: real data, about" in ran.stderr
     assert "generated data" not in ran.stderr + ran.stdout
-    (answer,) = [x for x in ran.stdout.splitlines() if x.startswith("budget-boosting keeps")]
+    (answer,) = [x for x in ran.stdout.splitlines() if x.startswith("budget-boosting costs")]
     assert answer in " ".join((ROOT / "README.md").read_text("utf-8").split())
     for learner in ("gbrt", "miser", "cegb"):
         assert learner in ran.stdout
