@@ -133,17 +133,6 @@ def test_a_policy_with_prices_by_row_passes_its_audit():
     assert replay(model, rows, costs, 0, "full", path=path).word == "verified"
 
 
-@dataclass
-class Peeking(Sequential):
-    """Stops where the hidden price of a sensor that it does not buy is high."""
-
-    secret: Any = None
-
-    def predict_path(self, features):
-        for prediction in super().predict_path(features):
-            yield replace(prediction, scores=self.secret(features))
-
-
 def test_models_see_quoted_prices_and_never_metered_ones():
     base = SensorPrices.additive(np.array([1.0, 2.0, 4.0]))
     costs = ByRow(base, np.array([0, 2]), np.array([1, 0]), np.array([True, False]))
