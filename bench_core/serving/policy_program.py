@@ -123,6 +123,16 @@ class PolicyProgram:
             worth = worth - self.least * (own @ purchases.sets.T)
         return purchases.best(worth, bought, left, least, self.skip)
 
+    def at_mean_prices(self) -> PolicyProgram:
+        """Return the program with ``net`` as ``class``: every row's price is the mean."""
+        if self.rule != "net":
+            return self
+        charge = np.zeros(self.scores.outputs)
+        charge[: len(self.purchases)] = self.least * self.purchases.price
+        steps = [replace(step, bias=step.bias - charge) for step in self.scores.steps[:-1]]
+        scores = replace(self.scores, steps=[*steps, self.scores.steps[-1]])
+        return replace(self, scores=scores, rule="class", least=0.0)
+
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:
     return np.pad(rows.astype(np.float64), ((0, 0), (0, width - rows.shape[1])))

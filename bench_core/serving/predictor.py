@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
-from bench_core.data import Queries
+from bench_core.data import Queries, Task
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError
 from bench_core.sequential import ROUNDING
@@ -305,6 +305,8 @@ class Predictor:
         cap = min(inf if limit is None else limit for limit in (cap, self.cap))
         if cap == inf:
             return None
+        if self.about.get("task") == Task.CHOICE:
+            raise UsageError(f"cap={cap:g}: a row that can buy no call has no answer; leave it out")
         if queries is not None and not pays_by_row(self.costs) and (queries.sizes > 1).any():
             fault = f"costs {self.costs.name!r} share bills within a query"
             raise UsageError(f"no cap per row: {fault}")
@@ -362,6 +364,9 @@ def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:
 def meaning_of(about: Mapping[str, Any]) -> str:
     """Return the meaning of a score, in one line."""
     classes = classes_of(about)
+    if about.get("task") == Task.CHOICE:
+        how = "> 0 returns the second of" if len(classes) == 2 else "the largest returns its of"
+        return f"scores: {how} {', '.join(classes)}"
     if len(classes) == 2:
         return f"score = log-odds of {classes[1]} (class 1); {classes[0]} is class 0"
     if classes:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import SensorPrices, pays_by_row
 from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
@@ -68,6 +69,9 @@ def source(folder: Folder) -> str:
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {by}")
     if isinstance(program, PolicyProgram):
+        if program.rule == "net" and isinstance(folder.costs, ByRow) and folder.costs.quoted.any():
+            raise UsageError(f"C: the model weighs each row's own prices; {by}")
+        program = program.at_mean_prices()
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
         constants = {**common, **_policy_constants(program)}

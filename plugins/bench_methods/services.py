@@ -58,7 +58,10 @@ class _Rules:
 
 @dataclass(frozen=True)
 class Cascade:
-    """Calls sources in turn until one is confident."""
+    """Calls sources in turn until one is confident.
+
+    ``first_on`` of a point is the share of training rows that go on after the first call.
+    """
 
     name: ClassVar[str] = "cascade"
     tasks: ClassVar[frozenset[Task]] = CHOICE
@@ -100,13 +103,17 @@ class Cascade:
         for p, j in enumerate(kept):
             rule = rules[of[j]]
             order[p, : len(rule.order)] = rule.order
-            cuts = rule.threshold[within[j]] * sign_of[list(rule.order[:-1])]
+            signs = sign_of[list(rule.order[:-1])]
+            cuts = (rule.threshold[within[j]] * signs).astype(np.float32)
+            # a doubt as large as the threshold goes on, as trees send equal cells left
+            cuts = np.where(signs < 0, np.nextafter(cuts, np.float32(-np.inf)), cuts)
             threshold[p, : len(cuts)] = cuts
-            names = ("first", "second", "third")
+            names, on = ("first", "second", "third"), weight
             point = dict[str, int | float](zip(names, rule.order, strict=False))
-            points.append(
-                point | {f"{n}_above": float(t) for n, t in zip(names, cuts, strict=False)}
-            )
+            for name, k, cut in zip(names, rule.order, rule.threshold[within[j]], strict=False):
+                on = on * (sure[:, k] <= cut)
+                point[f"{name}_on"] = float(on.sum())
+            points.append(point)
         context.progress(1, 1)
         return CallChain(
             points, order, threshold, calls, feature, np.where(sign_of < 0, -1, 1), prices
