@@ -59,7 +59,8 @@ class Predictor:
 
     ``names`` are the table's columns in training; the predictor encodes text by ``encodings``, ()
     if columns are features. ``about`` holds the
-    folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; a call
+    folder's facts: point, figures, provenance. ``price_columns`` are the columns of prices that
+    differ by row. ``cap`` is the cap of the export, if any; a call
     can only lower it. Thread-safe.
     """
 
@@ -70,7 +71,7 @@ class Predictor:
         self._raw = RawColumns(folder.encodings or plain_encodings(folder.names))
         self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
-        self._price_columns: tuple[str, ...] = tuple(folder.about.get("price_columns", ()))
+        self.price_columns: tuple[str, ...] = tuple(folder.about.get("price_columns", ()))
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
@@ -203,7 +204,7 @@ class Predictor:
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if not self._raw.plain or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
-            prices = None if columns is None else prices_in(columns, self._price_columns)
+            prices = None if columns is None else prices_in(columns, self.price_columns)
             return self.predict_features(self.table_features(X), queries, cap, prices)
         cells = narrow(X)  # an array has no prices
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
@@ -234,8 +235,8 @@ class Predictor:
         """Return the prices of rows, the means without ``prices`` (n, c)."""
         if not isinstance(self.costs, ByRow):
             return None
-        width = max(len(self._price_columns), 1 + int(self.costs.column.max(initial=-1)))
-        names = self._price_columns or ("",) * width
+        width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
+        names = self.price_columns or ("",) * width
         prices = np.full((rows, width), np.nan) if prices is None else prices
         return OwnPrices(self.costs, names, prices)
 
@@ -316,7 +317,7 @@ class Predictor:
         watch: Watch | None = None,
     ) -> list[Answer]:
         """Return the answers of rows that ask for their cells, and for their prices."""
-        own = self._own(len(cells.names)) if self._price_columns else None
+        own = self._own(len(cells.names)) if self.price_columns else None
         if own is not None and limit is not None:
             own.ask_quoted(acquire, {*self.sensors})
 
