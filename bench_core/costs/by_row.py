@@ -60,6 +60,11 @@ class ByRow:
         """Mean price of all features for one row."""
         return self.base.everything
 
+    @property
+    def metered(self) -> IntArray:
+        """Sensors whose price is known only after the purchase."""
+        return self.priced[~self.quoted]
+
     def sensors_of(self, feature: int) -> Int32Array:
         """Sensors that a feature needs."""
         return self.base.sensors_of(feature)
@@ -148,12 +153,6 @@ class PricedRows(ByRow):
         each[:, self.priced] = self.paid
         return each
 
-    def metered(self) -> BoolArray:
-        """True for sensors (s,) whose price is known only after the purchase."""
-        hidden = np.zeros(self.sensors, dtype=bool)
-        hidden[self.priced[~self.quoted]] = True
-        return hidden
-
 
 def on_rows(costs: CostModel, examples: Examples, rows: IntArray | slice) -> CostModel:
     """Return the cost model for these rows of a split."""
@@ -168,5 +167,6 @@ def with_known_prices(examples: Examples, costs: CostModel) -> Examples:
     if not isinstance(costs, ByRow) or not costs.quoted.any() or not len(examples):
         return examples
     assert examples.price_columns is not None
-    own = costs.on(examples.price_columns)
-    return replace(examples, prices=np.where(own.metered(), costs.base.sensor, own.price()))
+    prices = costs.on(examples.price_columns).price()
+    prices[:, costs.metered] = costs.base.sensor[costs.metered]
+    return replace(examples, prices=prices)

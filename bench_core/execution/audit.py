@@ -314,11 +314,11 @@ class _Audit:
     def _mask(self, bits: NDArray[np.uint64]) -> BoolArray:
         return Acquired(bits, self.costs.sensors).unpack()
 
-    def _cost(self, block: _Block, answer: _Answer, costs: CostModel | None = None) -> FloatArray:
-        """Cost (n,) of an answer, under the trial's cost model if no other is given."""
+    def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
+        """Cost (n,) of an answer."""
         bill = Bill(Acquired(answer.bits, self.costs.sensors), answer.splits, answer.trees)
         copies, n = self.examples.weights[block.rows], len(block.rows)
-        costs = on_rows(self.costs, self.examples, block.rows) if costs is None else costs
+        costs = on_rows(self.costs, self.examples, block.rows)
         feature = bill.feature_cost(costs, n, block.features.queries, copies)
         return feature + bill.evaluation_cost(costs, n)
 
@@ -414,13 +414,13 @@ class _Audit:
         features, here, _ = gather(block.features, np.unique(block.unit_of[rows]))
         queries = features.queries
         names = tuple(map(str, range(features.X.shape[1])))
-        # a program is served at mean prices where it is not told the row's own
-        served = self.costs.base if isinstance(self.costs, ByRow) else self.costs
-        predictor = Predictor(Folder(program, served, names, {}))
+        predictor, own = Predictor(Folder(program, self.costs, names, {})), None
+        if (columns := self.examples.price_columns) is not None and isinstance(self.costs, ByRow):
+            own = columns[block.rows[here]]
         answer = predictor.replay if on_demand else predictor.predict_features
-        by_program, by_model = answer(features.X, queries), block.answers[p]
+        by_program, by_model = answer(features.X, queries, prices=own), block.answers[p]
         bought = self._mask(by_model.bits[here])
-        cost = self._cost(block, by_model, served)[here]
+        cost = self._cost(block, by_model)[here]
         # copies of a row may share its bill, which a program does not know
         price_by_row = pays_by_row(self.costs)
         shared = self.examples.multiplicity is not None and not price_by_row

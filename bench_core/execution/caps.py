@@ -11,6 +11,10 @@ Purchases are never undone, and unpaid values never influence a choice:
   order of purchase can cost more before the first sensor that does not fit. Under a non-additive
   cost model, the bill is the full cap. If all rows buy the same, the next bill is known in advance
   and a stopped row pays nothing for it.
+- A metered price is known only after the purchase, which is made while money is left. Whether it
+  is then depends on the order of purchases, which a model's program knows: the program answers as
+  it is served. Without a program, or if the rows of a query stop together, the row stops if some
+  order of this point's purchases would spend all before the last one.
 - The rows of a query stop together, when the first would exceed the cap, unless the model has
   ``independent_rows`` and the cost model bills rows separately. Otherwise a row's purchases and
   scores would depend on rows that stopped earlier.
@@ -19,7 +23,7 @@ Purchases are never undone, and unpaid values never influence a choice:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +32,14 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
-from bench_core.costs.by_row import PricedRows
+from bench_core.costs.by_row import ByRow, PricedRows
 from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
-from bench_core.data import Queries
+from bench_core.data import Features, Queries
+from bench_core.errors import UsageError
 from bench_core.results.budgets import CAP
 from bench_core.sequential import ROUNDING
+from bench_core.serving import Exportable, Folder, Predictor, Program
+from bench_core.serving.model_programs import capped_program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +73,25 @@ class Caps:
         ]
 
 
+def served_under_caps(
+    model: Any, costs: CostModel, caps: Caps | None, features: Features
+) -> Predictor | None:
+    """Return the program of a path's model that answers under caps, if some prices are metered."""
+    alone = features.queries is None or model_of(model).independent_rows
+    if caps is None or not caps.limits or not alone or not isinstance(model, Exportable):
+        return None
+    if not isinstance(costs, ByRow) or type(costs.base) is not SensorPrices or costs.quoted.all():
+        return None
+    width = features.X.shape[1]
+    try:
+        program = capped_program(model, "", width)
+    except UsageError:
+        return None
+    assert isinstance(program, Program)
+    program = replace(program, nothing=np.atleast_1d(caps.constant))
+    return Predictor(Folder(program, costs, tuple(map(str, range(width))), {}))
+
+
 class CappedRows:
     """Rows of a block under one cap; the rows of a query stop ``together``.
 
@@ -87,7 +113,8 @@ class CappedRows:
         # a metered price is known only afterwards: the purchase made last may exceed the cap
         self._metered: FloatArray | None = None
         if isinstance(costs, PricedRows) and not costs.quoted.all():
-            self._metered = np.where(costs.metered(), costs.price(), 0.0)
+            self._metered = np.zeros((n, costs.sensors))
+            self._metered[:, costs.metered] = costs.price()[:, costs.metered]
         self.bits = np.array(Acquired.nothing(costs.sensors).rows(n).bits)
         self.feature, self.evaluation, self._splits, self._trees = np.zeros((4, n))
         self._going = np.ones(n, dtype=bool)
@@ -98,9 +125,16 @@ class CappedRows:
         cost = self.feature + self.evaluation
         return np.where(cost <= self.limit * (1 + ROUNDING), np.minimum(cost, self.limit), cost)
 
-    def put(self, scores: FloatArray, bill: Bill, feature: FloatArray) -> None:
-        """Take the answers of a policy, which kept the cap, with their costs (n,)."""
-        self.scores[:], self.bits[:], self.feature[:] = scores, bill.acquired.bits, feature
+    def put(
+        self,
+        scores: FloatArray,
+        acquired: Acquired,
+        feature: FloatArray,
+        evaluation: FloatArray | float = 0.0,
+    ) -> None:
+        """Take answers that kept the cap, of a policy or a program, with their costs (n,)."""
+        self.scores[:], self.bits[:], self.feature[:] = scores, acquired.bits, feature
+        self.evaluation[:] = evaluation
 
     def take(
         self, scores: FloatArray, bill: Bill, feature: FloatArray, evaluation: FloatArray

@@ -18,7 +18,7 @@ from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.by_row import ByRow, PricedRows, on_rows
 from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
-from bench_core.execution.caps import Caps
+from bench_core.execution.caps import Caps, served_under_caps
 from bench_core.execution.contract import (
     MAX_POINTS,
     ContractError,
@@ -142,6 +142,7 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     limits = caps.limits if caps else ()
     knows_cap = keeps_caps(model, costs)
+    program = None if knows_cap else served_under_caps(model, costs, caps, examples.features)
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
@@ -187,16 +188,24 @@ def predict_split(
             if bill.order is not None:
                 bought_in[k] = _steps(bill.order, first, weights)
             points.append(dict(prediction.point))
-            for answers in () if knows_cap else under:
+            for answers in () if knows_cap or program else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
             started = time.perf_counter()
         for k, answers in enumerate(under, start=len(points)):
             if knows_cap:
                 capped = model.predict_capped(block.features, answers.limit, here)
                 bill = plain(capped, len(weights), costs, classes).bills["path"]
-                answers.put(capped.scores, bill, buyers.pay(bill)[0])
+                answers.put(capped.scores, bill.acquired, buyers.pay(bill)[0])
                 if bill.order is not None:
                     bought_in[k] = _steps(bill.order, first, weights)
+            elif program is not None:
+                paid = examples.price_columns
+                assert paid is not None
+                rest = block.features.X, None, answers.limit, paid[rows]
+                by_program = program.predict_features(*rest)
+                feature = here.feature_cost(by_program.acquired, None)
+                more = np.maximum(by_program.spent - feature, 0.0)
+                answers.put(by_program.scores, by_program.acquired, feature, more)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits

@@ -92,7 +92,8 @@ def walked(model: Sequential, costs: ByRow, columns: Any, x: Any, stop: float, c
             break
         new = sets[action] - bought
         total, quoted = sum(price[s] for s in new), sum(price[s] for s in new - metered)
-        if total > left and not (new & metered and quoted < left):
+        some = left - 2e-9 * cap if cap < np.inf else left  # left is a little more than money
+        if quoted >= some if new & metered else total > left:
             break
         bought |= new
         left -= total
