@@ -30,6 +30,12 @@ class OwnPrices:
         rows.each = self.each[start:stop]
         return rows
 
+    def quoted(self) -> FloatArray:
+        """Return the prices (n, s) that are known before a purchase, with the means of others."""
+        each = self.each.copy()
+        each[:, self.costs.metered] = self.costs.base.sensor[self.costs.metered]
+        return each
+
     def billed(self) -> PricedRows:
         """Return the cost model of these rows."""
         costs = self.costs

@@ -96,7 +96,8 @@ class PolicyWalk:
 
     def _begin(self, count: int, cap: float | None, own: OwnPrices | None) -> PolicyRows:
         if cap is None or self.prices is None:
-            return self._model.begin(count, self.program.prices)
+            quoted = None if own is None or self.program.rule != "net" else own.quoted()
+            return self._model.begin(count, self.program.prices, row_prices=quoted)
         left = cap * (1 + ROUNDING) - self._price_of(self.each_answer)
         rows = self._model.begin(count, self.prices, left)
         if own is not None:

@@ -318,7 +318,8 @@ class Predictor:
     ) -> list[Answer]:
         """Return the answers of rows that ask for their cells, and for their prices."""
         own = self._own(len(cells.names)) if self.price_columns else None
-        if own is not None and limit is not None:
+        weighs = isinstance(self.program, PolicyProgram) and self.program.rule == "net"
+        if own is not None and (weighs or limit is not None):
             own.ask_quoted(acquire, {*self.sensors})
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
