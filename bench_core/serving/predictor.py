@@ -152,6 +152,14 @@ class Predictor:
         """
         return self._run(1, None, cap, _of_row(acquire, "predict"))[0]
 
+    def label(self, answer: Answer) -> str:
+        """Return the class that an answer predicts, or the source whose answer to return."""
+        scores = np.atleast_1d(answer.score)
+        number = scores.argmax() if len(scores) > 1 else int(scores[0] > 0)
+        if not self.classes:
+            raise UsageError(f"a {self.about.get('task', 'model without')} task has no classes")
+        return self.classes[number]
+
     def explain(self, row: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Explanation:
         """Explain the answer of one row, given as to ``predict``: what it bought in order, the
         score after each step, and why it stopped.

@@ -5,6 +5,11 @@ with the row's own price where it is quoted. Scores are relative to the row's me
 differences count. A column of categories first gets a tree of its categories' means (``prior`` rows
 of the overall mean added); boosted trees correct them as long as the squared error on validation
 rows falls.
+
+Departures:
+
+- RouteLLM learns from preferences between two models and embeddings of prompts; here are scores of
+  any number of sources, and the free columns of the table.
 """
 
 from dataclasses import dataclass, replace

@@ -2,11 +2,17 @@
 
 ``best-single`` returns the same source's answer for all rows; each source is a point.
 
-``cascade`` follows FrugalML (Chen et al., 2020) and Dohan-style cascades: call a source, keep its
+``cascade`` follows FrugalGPT (L. Chen, M. Zaharia, J. Zou, 2023): call a source, keep its
 answer if it is confident, else call another, up to three. A source's confidence is the cell of its
 call that tells right answers best on training rows. All pairs are searched, and all triples by
 rising price, with thresholds between distinct values. The points are the rules that no other rule
 beats on training rows in both score and price.
+
+Departures:
+
+- FrugalGPT trains a scorer of answers; here the call's own confidence is the scorer.
+- It searches thresholds by gradients of a relaxed problem; here all of a small grid are tried, and
+  validation rows choose among the points.
 """
 
 from collections.abc import Iterator
