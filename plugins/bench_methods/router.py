@@ -6,8 +6,7 @@ differences count. A column of categories first gets a tree of its categories' m
 of the overall mean added); boosted trees correct them as long as the squared error on validation
 rows falls.
 
-Departures:
-
+Departures
 - RouteLLM learns from preferences between two models and embeddings of prompts; here are scores of
   any number of sources, and the free columns of the table.
 """

@@ -8,8 +8,7 @@ call that tells right answers best on training rows. All pairs are searched, and
 rising price, with thresholds between distinct values. The points are the rules that no other rule
 beats on training rows in both score and price.
 
-Departures:
-
+Departures
 - FrugalGPT trains a scorer of answers; here the call's own confidence is the scorer.
 - It searches thresholds by gradients of a relaxed problem; here all of a small grid are tried, and
   validation rows choose among the points.
