@@ -3,8 +3,8 @@
 It predicts the score of each source and calls the source of the largest score - lambda * price,
 with the row's own price where it is quoted. Scores are relative to the row's mean, as only
 differences count. A column of categories first gets a tree of its categories' means (``prior`` rows
-of the overall mean added); boosted trees correct them as long as the squared error on validation
-rows falls.
+of the overall mean added); boosted trees correct them, as many as have the least squared error by
+cross-validation on training rows.
 
 Departures
 - RouteLLM learns from preferences between two models and embeddings of prompts; here are scores of
@@ -22,7 +22,11 @@ from bench_models.dictionary import sums
 from bench_trees.ensemble import Ensemble
 
 from bench_core import Examples, FitContext, Prices, Task, param, provide_learners
-from bench_core.arrays import FloatArray
+from bench_core.arrays import BoolArray, FloatArray
+
+FOLDS = 4
+CHUNK = 20
+"""Trees added at a time; their number is a multiple, or as asked."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Router(OnEngine):
     name: ClassVar[str] = "router"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.CHOICE})
 
-    trees: int = param(200, "most trees of each source after its tables of categories", least=0)
+    trees: int = param(100, "most trees of each source after its tables of categories", least=0)
     learning_rate: float = param(0.05, "shrinkage of every tree's output", above=0)
     leaves: int = param(8, "leaves of a tree", least=2)
     min_rows: int = param(20, "least rows on each side of a split", least=1)
@@ -42,19 +46,25 @@ class Router(OnEngine):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> CallRouter:
-        """Boost the scores on ``train``, stop by ``valid``, and spread lambda on ``train``."""
+        """Boost the scores on ``train``, with a number of trees by cross-validation, and spread
+        lambda; ``valid`` is not used."""
         splits, calls = context.splits, context.splits.calls
         free = prices.feature_price() == 0
-        rows, held = (replace(r, X=np.where(free, r.X, np.nan)) for r in (train, valid))
+        rows = replace(train, X=np.where(free, train.X, np.float32(np.nan)))
         codes = np.cumsum([0, *(len(e.features) for e in splits.encodings)])[:-1]
         coded = [
             int(j)
             for j, e in zip(codes, splits.encodings, strict=True)
             if e.texts and not e.one_hot and free[j]
         ]
-        grown = []
+        part, grown = np.random.default_rng([context.seed, 5]).permutation(len(train)) % FOLDS, []
+        folds = [(taken(rows, part != f), taken(rows, part == f)) for f in range(FOLDS)]
         for k in range(len(calls)):
-            grown.append(self._grown(k, coded, rows, held, context))
+            errors: FloatArray = np.zeros(1)  # too few rows: tables alone
+            for others, held in folds if len(train) >= 10 * FOLDS else ():
+                errors = errors + self._grown(k, coded, others, held, self._chunks, context)[1]
+            length = int(np.argmin(errors))
+            grown.append(self._grown(k, coded, rows, None, length, context)[0])
             context.progress(k + 1, len(calls))
         base = np.concatenate([trees.base for trees in grown])
         width = [replace(t, base=base, output=t.output + k) for k, t in enumerate(grown)]
@@ -63,51 +73,60 @@ class Router(OnEngine):
         worth = lambdas(sums(scores, rows.X), paid, self.points)
         return CallRouter(scores, calls, prices, worth)
 
+    @property
+    def _chunks(self) -> int:
+        """Number of times that trees are added, a few at a time."""
+        return -(-self.trees // CHUNK)
+
     def _grown(
-        self, k: int, coded: list[int], train: Examples, valid: Examples, context: FitContext
-    ) -> Ensemble:
-        """Return the trees of source k."""
+        self,
+        k: int,
+        coded: list[int],
+        train: Examples,
+        held: Examples | None,
+        chunks: int,
+        context: FitContext,
+    ) -> tuple[Ensemble, FloatArray]:
+        """Return the trees of source k, and the squared errors on ``held`` after the tables and
+        after each chunk of trees."""
         from bench_trees import Settings, boost, find_bins
         from bench_trees.losses import Squared
 
-        y, target = (rows.y[:, k] - rows.y.mean(axis=1) for rows in (train, valid))
-        parts, base = list[Ensemble](), np.array([np.average(y, weights=train.weights)])
-        at = [np.full((1, len(rows)), base[0]) for rows in (train, valid)]
-        weights = valid.weights
-
-        def error() -> float:
-            return float(np.average((target - at[1][0]) ** 2, weights=weights))
-
-        def add(columns: list[int] | slice, settings: Settings) -> Ensemble:
+        y, weights = train.y[:, k] - train.y.mean(axis=1), train.weights
+        base, errors = np.array([np.average(y, weights=weights)]), list[float]()
+        parts = [Ensemble.of_trees([], [], base, train.X.shape[1])]
+        table = Settings(trees=1, learning_rate=1.0, max_leaves=255, max_depth=None,
+                         min_rows=1, l2=self.prior)  # fmt: skip
+        trees = Settings(trees=min(CHUNK, self.trees), learning_rate=self.learning_rate,
+                         max_leaves=self.leaves, min_rows=self.min_rows)  # fmt: skip
+        every = [*range(train.X.shape[1])]
+        stages = [*(([j], table) for j in coded), *[(every, trees)] * chunks]
+        at = np.full((1, len(train)), base[0])
+        for stage in range(len(stages) + 1):
+            if held is not None and stage >= len(coded):
+                missed = held.y[:, k] - held.y.mean(axis=1)
+                for grown in parts:
+                    missed = missed - sums(grown, held.X)[:, 0]
+                errors.append(float(held.weights @ missed**2))
+            if stage == len(stages):
+                break
+            columns, settings = stages[stage]
             X = np.full_like(train.X, np.nan)
             X[:, columns] = train.X[:, columns]
             bins = find_bins(X, 255, train.multiplicity, context.threads)
-            return boost(
+            more = boost(
                 bins.words(X, context.threads), bins, y, loss=Squared(), settings=settings,
-                start=at[0], multiplicity=train.multiplicity, threads=context.threads,
+                start=at, multiplicity=train.multiplicity, threads=context.threads,
             )  # fmt: skip
+            parts.append(replace(more, base=np.zeros(1), diverged=False))
+            at += sums(parts[-1], train.X).T
+        return replace(Ensemble.concat(parts), base=base), np.array(errors)
 
-        def keep(trees: Ensemble) -> None:
-            trees = replace(trees, base=np.zeros(1), diverged=False)
-            parts.append(trees)
-            for scores, rows in zip(at, (train, valid), strict=True):
-                scores += sums(trees, rows.X).T
 
-        for j in coded:
-            table = Settings(trees=1, learning_rate=1.0, max_leaves=255, max_depth=None,
-                             min_rows=1, l2=self.prior)  # fmt: skip
-            keep(add([j], table))
-        few = min(20, self.trees)
-        settings = Settings(trees=few, learning_rate=self.learning_rate, max_leaves=self.leaves,
-                            min_rows=self.min_rows)  # fmt: skip
-        best, length, grown, now = error(), len(parts), 0, error()
-        while few and grown < self.trees and len(parts) - length < 3:
-            keep(add(slice(None), settings))
-            grown += few
-            if (now := error()) < best:
-                best, length = now, len(parts)
-        empty = Ensemble.of_trees([], [], np.zeros(1), train.X.shape[1])
-        return replace(Ensemble.concat([*parts[:length], empty]), base=base)
+def taken(rows: Examples, chosen: BoolArray) -> Examples:
+    """Return some rows."""
+    copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
+    return Examples(rows.X[chosen], rows.y[chosen], multiplicity=copies)
 
 
 def lambdas(scores: FloatArray, paid: FloatArray, most: int) -> FloatArray:
