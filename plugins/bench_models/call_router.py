@@ -64,13 +64,13 @@ class CallRouter(Stored):
         for k, call in enumerate(self.calls.tolist()):
             needs[k, self.prices.sensors_of(call)] = True
         # the program asks its trees before the call and after it
-        asked = 1 + (needs & ~free).any(axis=1)
+        calls = 1 + (needs & ~free).any(axis=1)
         each = most_evaluated(self.scores, self.prices.multiplier)
         for worth in self.worth.tolist():
             source = (scores - worth * price).argmax(axis=1)
             order = np.where(needs[source], int(free.any()), -1)
             order[:, free] = 0
-            times = asked[source]
+            times = calls[source]
             acquired = Acquired.pack(order >= 0)
             bill = Bill(acquired, times * each.splits, times * each.trees, order)
             flags = (source[:, None] == np.arange(len(self.calls))).astype(np.float64)
@@ -91,15 +91,15 @@ class CallRouter(Stored):
         two, count = len(purchase) == 2, len(sets)
         base = np.full(count + 1, -NEVER)
         base[purchase], base[-1] = self.scores.base, -NEVER / 2
-        made = [stump(d + k, 0.5, 0.0, 1.0, missing_low=True) for k in range(len(purchase))]
-        ends = [each._replace(value=(0.0, 0.0, 2 * NEVER)) for each in made]
-        signs = np.array([-1.0, 1.0]) if two else np.ones(len(made))
+        marks = [stump(d + k, 0.5, 0.0, 1.0, missing_low=True) for k in range(len(purchase))]
+        ends = [each._replace(value=(0.0, 0.0, 2 * NEVER)) for each in marks]
+        signs = np.array([-1.0, 1.0]) if two else np.ones(len(marks))
         flags = [
             each._replace(value=(0.0, 0.0, float(sign)))
-            for each, sign in zip(made, signs, strict=True)
+            for each, sign in zip(marks, signs, strict=True)
         ]
-        outputs = [0, 0] if two else [*range(len(made))]
-        width = d + len(made)
+        outputs = [0, 0] if two else [*range(len(marks))]
+        width = d + len(marks)
         answer = Ensemble.of_trees(flags, outputs, np.zeros(max(outputs) + 1), width)
         stops = Ensemble.of_trees(ends, [count] * len(ends), base, width)
         moved = purchase[self.scores.output].astype(np.int32)
