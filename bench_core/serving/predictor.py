@@ -243,10 +243,17 @@ class Predictor:
         """Return the prices of rows, the means without ``prices`` (n, c)."""
         if not isinstance(self.costs, ByRow):
             return None
+        if prices is None:
+            return self._means.at_means(rows)
+        return OwnPrices(self.costs, self.price_columns or ("",) * prices.shape[1], prices)
+
+    @cached_property
+    def _means(self) -> OwnPrices:
+        """Mean prices of one row."""
+        assert isinstance(self.costs, ByRow)
         width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
         names = self.price_columns or ("",) * width
-        prices = np.full((rows, width), np.nan) if prices is None else prices
-        return OwnPrices(self.costs, names, prices)
+        return OwnPrices(self.costs, names, np.full((1, width), np.nan))
 
     def _rows(
         self, cells: Float32Array, queries: Queries | None, cap: float | None, own: OwnPrices | None
