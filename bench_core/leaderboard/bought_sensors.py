@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bench_core._io.digests import canonical
+from bench_core.errors import shortened
 from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ class Purchase(NamedTuple):
 
 def first_names(features: str) -> str:
     """Return a sensor's first three features, and the number of others."""
-    names = features.split(", ")
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return shortened(features.split(", "), 3)
 
 
 def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:

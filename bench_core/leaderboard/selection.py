@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bench_core.errors import UsageError, option
+from bench_core.errors import UsageError, option, shortened
 from bench_core.leaderboard.assembly import audit_mark, likely, pick, pick_at, trials_of
 from bench_core.leaderboard.board import (
     NOTHING,
@@ -93,7 +93,7 @@ class Selection(Answer):
             if wanted is not None:
                 rows = rows[rows[column] == wanted]
         if rows.empty:
-            others = ", ".join(
+            others = shortened(
                 f"seed {seed} of fold {fold}"
                 for seed, fold in zip(self.points["seed"], self.points["fold"], strict=True)
             )

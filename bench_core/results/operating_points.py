@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, IntArray
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, shortened
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_within
 from bench_core.protocols import DIVERGED
@@ -111,7 +111,7 @@ def undefined(frame: pd.DataFrame, metric: str, splits: Sequence[str] = ("valid"
         _NAMES[split] + (f" (fold {fold}, seed {seed})" if several else "")
         for split, fold, seed in defined[~defined].index
     ]
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    return shortened(places, 3)
 
 
 def best_points(points: pd.DataFrame, higher: bool, budget: float = np.inf) -> pd.DataFrame:

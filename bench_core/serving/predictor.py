@@ -15,7 +15,7 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, shortened
 from bench_core.sequential import ROUNDING
 from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Explanation, Record
@@ -105,10 +105,9 @@ class Predictor:
 
     def __repr__(self) -> str:
         """Return what it is and what it may ask for."""
-        about, few = self.about, ", ".join(self.features[:5])
-        more = f" and {len(self.features) - 5} more" if len(self.features) > 5 else ""
+        about, few = self.about, shortened(self.features, 5)
         where = f"{about.get('learner', 'model')} on {about.get('dataset', 'data')}"
-        return f"<Predictor of {where}: asks for {few or 'nothing'}{more}; {self.meaning}>"
+        return f"<Predictor of {where}: asks for {few or 'nothing'}; {self.meaning}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -181,7 +180,7 @@ class Predictor:
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
-        if not documents >= 0:
+        if not isinstance(documents, int | np.integer) or documents < 0:
             raise UsageError(f"documents is the number of documents, not {documents!r}")
         queries = Queries.from_sizes(np.array([documents])) if documents else None
         return self._run(documents, queries, cap, acquire)
@@ -300,7 +299,9 @@ class Predictor:
 
     def _limit(self, cap: float | None, queries: Queries | None = None) -> float | None:
         """Return the cap of rows, None for none. Raises UsageError if there can be none."""
-        if cap is not None and not cap >= 0:  # NaN is not
+        if cap is not None and not (
+            isinstance(cap, int | float | np.number) and cap >= 0
+        ):  # NaN is not
             raise UsageError(f"cap={cap!r}: a cap must be a number of at least 0")
         cap = min(inf if limit is None else limit for limit in (cap, self.cap))
         if cap == inf:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import opened, read_beginning, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_core.encoding import MISSING, NONE, TRUTH, is_date, number_of, with_point
+from bench_core.encoding import MISSING, NONE, TRUTH, in_named_zone, is_date, number_of, with_point
 from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
@@ -225,6 +225,8 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     what = ""
     if dates_in(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
+    elif sum(counts[text] for text in filter(in_named_zone, counts)) * 2 > counts.total():
+        what = f"dates in time zones by name ({first!r:.60}): write offsets, as 14:15+01:00"
     elif "categorical" not in {column.kind for column in columns} and _are_quantities(written):
         filled = next(k for k, cells in enumerate(texts) if (cells != "").any())
         raise columns[filled]._no_numbers(texts[filled])

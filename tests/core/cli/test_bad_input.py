@@ -70,10 +70,12 @@ REFUSED = {  # words of the one line, separated by bars
     "run --timeout 3x": "10m",
     "run --memory lots": "4GiB",
     "run --seeds 5-2": "0-2",
+    "show 7q9x": "known: aaco,|and 1|more; see",
     "run --workers 0": "--workers",
     "run --label y": "--data FILE",
     **{f"TABLE {flag} ''": f"{flag}|leave the option out"
-       for flag in ("--learners", "--data", "--metric", "--seeds", "-p")},
+       for flag in ("--learners", "--data", "--metric", "--seeds", "-p", "--label", "--query",
+                    "--task", "--costs", "--unit", "--suite", "--test")},
     # files
     "run --data empty.svm": "empty.svm|empty|name another",
     "run --data cut.svm.gz": "cut.svm.gz|damaged|again",
