@@ -46,12 +46,13 @@ def described(data: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
         split = None if data.shares else train.split
         data = replace(
             data,
-            label=train.label.name,
+            label="" if data.choose else train.label.name,
             query=train.query.name if train.query else "",
             split=split.name if split else "",
         )
     positive = splits.class_names[1] if splits.task is Task.BINARY else ""
-    data = replace(data, task=str(splits.task), positive=positive)
+    task = "" if data.choose else str(splits.task)
+    data = replace(data, task=task, positive=positive)
     table: dict[str, Any] = {}
     for key, name in sorted(KEYS.items(), key=lambda entry: entry[1] not in PATHS):
         value = getattr(data, name)

@@ -24,6 +24,7 @@ from bench_core.execution.contract import (
     ContractError,
     billed,
     check_costs,
+    check_returned,
     plain,
     predictions,
 )
@@ -128,10 +129,12 @@ def predict_split(
     threads: int = 1,
     caps: Caps | None = None,
     kept: int | None = None,
+    calls: Sequence[int] = (),
 ) -> PredictedPath:
     """Predict every operating point on a full split; with ``caps`` also each cap's results and the
     best constant. ``classes`` > 2 requires scores (n, K). The purchases of every row are returned
-    for the point number ``kept``; under a cap without those of a point that it cut short.
+    for the point number ``kept``; under a cap without those of a point that it cut short. With
+    ``calls`` (``Splits.calls``) a row must buy the source whose answer it returns.
 
     Threads may call a model with ``concurrent = True`` on several blocks at once.
     Raises ContractError if the model violates its protocol.
@@ -172,6 +175,8 @@ def predict_split(
         for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
             seconds += time.perf_counter() - started
             bill = billed(prediction, accounting)
+            if len(calls):
+                check_returned(prediction, costs, calls)
             feature, bought = buyers.pay(bill)
             evaluation = bill.evaluation_cost(costs, len(weights))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation

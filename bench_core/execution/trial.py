@@ -17,7 +17,7 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel
-from bench_core.data import Examples, Queries
+from bench_core.data import Examples, Queries, Task
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, failure, plain_marks
@@ -76,7 +76,8 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     model = load_model(state_path(spec.states, spec.fit))
-    caps = Caps(spec.caps, splits.constant)
+    choice = splits.task is Task.CHOICE  # without a purchase there is no answer
+    caps = None if choice else Caps(spec.caps, splits.constant)
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(map(len, parts.values())), 0
     paths, scores = {}, {}
@@ -90,6 +91,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
             spec.threads,
             caps,
+            calls=splits.calls.tolist() if choice else (),
         )
         done += len(examples)
         scores[name] = score_split(

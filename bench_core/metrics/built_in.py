@@ -39,7 +39,8 @@ class Labels:
         self.queries = queries
         self.multiplicity = multiplicity
         self._made: dict[object, object] = {}  # cache of metrics between operating points
-        _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
+        lacking = np.isnan(self.y).any(axis=tuple(range(1, self.y.ndim)))
+        _refuse(lacking, "the label", "is NaN: give every row a label")
         if queries is not None and queries.rows != len(self.y):
             raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
         copies = np.ones(len(self.y)) if multiplicity is None else multiplicity

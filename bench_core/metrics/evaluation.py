@@ -25,6 +25,7 @@ USUAL = {
     Task.REGRESSION: ("mse",),
     Task.BINARY: ("accuracy", "auc"),
     Task.MULTICLASS: ("accuracy",),
+    Task.CHOICE: ("score", "regret"),
 }
 """Default metrics of each task; the first is the primary one."""
 

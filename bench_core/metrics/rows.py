@@ -165,7 +165,36 @@ class Auc(_OfClasses):
         return MetricValues(area + shift * (len(present) / len(judged)), weights)
 
 
+@dataclass(frozen=True, slots=True)
+class Score(BuiltIn):
+    """Mean quality of the returned answers."""
+
+    family: ClassVar[str] = "score"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.CHOICE})
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Quality of each row's returned answer, weighted by multiplicity."""
+        source = returned(checked_scores(scores, len(labels), self.name))
+        return MetricValues(labels.y[np.arange(len(labels)), source], labels.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Regret(Score):
+    """Mean quality lost to the best answer of each row."""
+
+    family: ClassVar[str] = "regret"
+    higher_is_better: ClassVar[bool] = False
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Best quality of each row minus its returned answer's, weighted by multiplicity."""
+        right = Score.judge(self, scores, labels)
+        return MetricValues(labels.y.max(axis=1) - right.values, right.weights)
+
+
 METRICS = (
+    Score,
+    Regret,
     Accuracy,
     BalancedAccuracy,
     LogLoss,
@@ -188,9 +217,14 @@ def _class_numbers(y: FloatArray, classes: int) -> IntArray:
     return number
 
 
+def returned(scores: FloatArray) -> IntArray:
+    """Return the class or source (n,) of scores (n,) or (n, K)."""
+    best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+    return np.asarray(best, dtype=np.int64)
+
+
 def _right(scores: FloatArray, number: IntArray) -> FloatArray:
-    called = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-    return np.asarray(called == number, dtype=np.float64)
+    return np.asarray(returned(scores) == number, dtype=np.float64)
 
 
 def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:

@@ -12,6 +12,7 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
+from bench_core.data import Task
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
@@ -226,6 +227,9 @@ class _Planner:
             self.note(f"{label}: {line}", warning)
         notes += dict.fromkeys(Note.of(line) for line, _ in of_learners)
         caps = as_caps(request.caps or suite.caps_on(name))
+        if caps and splits.task is Task.CHOICE:
+            what = "a row that can buy no call has no answer; leave caps out for a choice"
+            raise UsageError(f"{option('caps')}: {label}: {what}")
         use = DatasetUse(
             name=label,
             title=about.title or label,
