@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -139,7 +140,7 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     limits = caps.limits if caps else ()
     knows_cap = keeps_caps(model, costs)
-    program = None if knows_cap else served_under_caps(model, costs, caps, examples.features)
+    program = cache(lambda: served_under_caps(model, costs, caps, examples.features))
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
@@ -183,7 +184,7 @@ def predict_split(
             if bill.order is not None:
                 bought_in[k] = _steps(bill.order, first, weights)
             points.append(dict(prediction.point))
-            for answers in () if knows_cap or program else under:
+            for answers in () if knows_cap else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
             started = time.perf_counter()
         for k, answers in enumerate(under, start=len(points)):
@@ -193,14 +194,16 @@ def predict_split(
                 answers.put(capped.scores, bill.acquired, buyers.pay(bill)[0])
                 if bill.order is not None:
                     bought_in[k] = _steps(bill.order, first, weights)
-            elif program is not None:
-                paid = examples.price_columns
+            elif answers.unsure.any() and (served := program()):
+                some, paid = np.flatnonzero(answers.unsure), examples.price_columns
                 assert paid is not None
-                rest = block.features.X, None, answers.limit, paid[rows]
-                by_program = program.predict_features(*rest)
-                feature = here.feature_cost(by_program.acquired, None)
-                more = np.maximum(by_program.spent - feature, 0.0)
-                answers.put(by_program.scores, by_program.acquired, feature, more)
+                paid = paid[rows][some]
+                found = served.predict_features(block.features.X[some], None, answers.limit, paid)
+                feature = on_rows(costs, examples, rows.start + some).feature_cost(
+                    found.acquired, None
+                )
+                more = np.maximum(found.spent - feature, 0.0)
+                answers.put(found.scores, found.acquired, feature, more, some)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits

@@ -41,6 +41,7 @@ from bench_core.results.records import (
     TrialSpec,
 )
 from bench_core.results.store_files import load_model, state_path
+from bench_core.sequential import ROUNDING
 from bench_core.splits import Splits
 
 LARGEST_VALUE = 1e30
@@ -188,10 +189,18 @@ def score_split(
                 total_cost=cost.average,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
+                **beyond(path.cost[p], point.get(CAP, np.inf), examples.weights),
                 features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
+
+
+def beyond(cost: FloatArray, cap: float, copies: FloatArray) -> dict[str, float]:
+    """Share of rows that cost (n,) more than a cap, and the mean excess of these rows."""
+    over = copies * (cost > cap * (1 + ROUNDING))
+    excess = (over * (cost - cap)).sum() / over.sum() if over.any() else 0.0
+    return {"over_cap": float(over.sum() / copies.sum()), "excess": float(excess)}
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:

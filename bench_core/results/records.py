@@ -234,7 +234,9 @@ class OperatingPoint:
     total_cost: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
-    features_used: int  # columns of the user's data that any row could read
+    over_cap: float = 0.0  # share of rows that cost more than the cap, as the last price is metered
+    excess: float = 0.0  # mean of what these rows cost more
+    features_used: int = 0  # columns of the user's data that any row could read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -156,13 +156,21 @@ def test_a_run_bills_rows_their_own_prices(tmp_path):
     frame = table()
     result = bench_core.run(
         frame, "label", split="split", costs=COSTS, learners=["constant", "gbrt"],
-        metrics=["accuracy"], store=tmp_path / "r.db", audit="full",
+        metrics=["accuracy"], store=tmp_path / "r.db", audit="full", caps=[1.0],
+        settings={"gbrt.trees": 3},
     )  # fmt: skip
     curve, test = result.curve("gbrt"), frame[frame.split == "test"]
     both, small = (test.small_price + test.big_price).mean(), test.small_price.mean()
     sums = np.array([money + age for money in (0.0, small, both) for age in (0, 2)])
     assert all(min(abs(cost - sums)) < 1e-9 for cost in curve["cost"]), curve
     assert max(curve["cost"]) > small
+
+    # one call of both services: the first is quoted below 1, the second is billed afterwards
+    paid = test.small_price + test.big_price
+    capped = result.at(1.0, "cap").set_index("learner").loc["gbrt"]
+    assert capped["over cap"] == pytest.approx((paid > 1).mean())
+    assert capped["excess"] == pytest.approx((paid[paid > 1] - 1).mean())
+    assert capped["cost"] == pytest.approx(paid.mean())
 
     model = result.best("inf", learner="gbrt").model()
     answers = model.predict_rows(test)
