@@ -110,6 +110,8 @@ class PredictedPath:
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
     acquired: Acquired | None = None  # purchases of rows at the point ``kept``
+    # (P, s) fraction of rows that bought each sensor and got no value; None if all got some
+    nothing: FloatArray | None = None
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
@@ -145,7 +147,9 @@ def predict_split(
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
-    sums = np.zeros((room, 2 + sensors))  # over copies: feature and evaluation costs, buyers
+    empty = without_values(examples, costs)
+    # over copies: feature and evaluation costs, buyers, buyers that got nothing
+    sums = np.zeros((room, 2 + sensors + len(empty)))
     steps: dict[int, FloatArray] = {}
     acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
@@ -166,9 +170,12 @@ def predict_split(
         buyers = _Buyers(here, weights, queries)
         under = caps.start(model, here, queries, weights) if caps else []
 
-        def add(feature: FloatArray, evaluation: FloatArray, bought: FloatArray) -> None:
+        def add(
+            feature: FloatArray, evaluation: FloatArray, bought: FloatArray, acquired: Acquired
+        ) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
-            parts.append(np.concatenate([spent, bought]))
+            lost = [weights @ (lacks[rows] & acquired.has(s)) for s, lacks in empty.items()]
+            parts.append(np.concatenate([spent, bought, lost]))
 
         started = time.perf_counter()
         for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
@@ -178,7 +185,7 @@ def predict_split(
             evaluation = bill.evaluation_cost(costs, len(weights))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
-            add(feature, evaluation, bought)
+            add(feature, evaluation, bought, bill.acquired)
             if acquired is not None and k == kept:
                 acquired[rows] = bill.acquired.bits
             if bill.order is not None:
@@ -207,8 +214,9 @@ def predict_split(
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits
-            bought = _count(Acquired(answers.bits, sensors), weights)
-            add(answers.feature, answers.evaluation, bought)
+            purchases = Acquired(answers.bits, sensors)
+            bought = _count(purchases, weights)
+            add(answers.feature, answers.evaluation, bought, purchases)
         return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
@@ -238,6 +246,9 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
+    nothing = np.zeros((whole, sensors)) if empty else None
+    if nothing is not None:
+        nothing[:, [*empty]] = means[:, 2 + sensors :]
     return PredictedPath(
         points,
         others,
@@ -245,11 +256,25 @@ def predict_split(
         cost[:whole],
         feature_cost=means[:, 0],
         evaluation_cost=means[:, 1],
-        bought=means[:, 2:],
+        bought=means[:, 2 : 2 + sensors],
+        nothing=nothing,
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
         acquired=None if acquired is None else Acquired(acquired, sensors),
     )
+
+
+def without_values(examples: Examples, costs: CostModel) -> dict[int, BoolArray]:
+    """Return the rows (n,) for which a sensor gives no value though it is paid, by sensor, of those
+    with prices by row that lack some."""
+    lacking: dict[int, BoolArray] = {}
+    if not isinstance(costs, ByRow):
+        return lacking
+    for sensor in costs.priced.tolist():
+        rows = np.asarray(np.isnan(examples.X[:, costs.yields(sensor)]).all(axis=1))
+        if rows.any():
+            lacking[sensor] = rows
+    return lacking
 
 
 def keeps_caps(model: Any, costs: CostModel) -> bool:

@@ -16,6 +16,7 @@ from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Queries
 from bench_core.execution.audit import replay
@@ -137,6 +138,9 @@ def sensors_of(splits: Splits) -> Sensors:
     for j, name in enumerate(splits.columns):
         for sensor in splits.costs.sensors_of(j):
             users[sensor][name] = None
+    if isinstance(splits.costs, ByRow):  # not by features of sensors that require it
+        for s in splits.costs.priced.tolist():
+            users[s] = dict.fromkeys(splits.columns[j] for j in splits.costs.yields(s).tolist())
     return Sensors(tuple(map(", ".join, users)), tuple(splits.prices.sensor.tolist()))
 
 
@@ -238,7 +242,9 @@ def stored_values(
     metric = np.clip(metric, -most, most).astype(np.float32 if most == LARGEST_VALUE else float)
     arrays = [np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
     others = (array.astype(np.float32) for array in arrays)
-    return StoredValues(split, tuple(points), metric, *others)
+    lost = None if path.nothing is None else path.nothing[[*points]].astype(np.float32)
+    values = StoredValues(split, tuple(points), metric, *others)
+    return replace(values, nothing=lost)
 
 
 def unit_costs(

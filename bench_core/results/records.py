@@ -196,6 +196,7 @@ class StoredValues:
     # with a known order (p, 1 + t, s): the mean of each sensor's step over rows, then the fraction
     # of rows that buy it in each of the first t steps
     steps: Float32Array | None = None
+    nothing: Float32Array | None = None  # (p, s) fraction that buys it and gets no value
 
     @property
     def arrays(self) -> dict[str, FloatArray | Float32Array]:
