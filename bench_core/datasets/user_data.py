@@ -296,7 +296,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
         typed = raw.table.written is None
         prices = prices_of_rows(raw.prices, frame)  # in the order of the file
         by_split[name] = Part(
-            *(raw.path, frame.iloc[order], y[order], queries, unit),
+            *(raw.path, frame.iloc[order] if len(frame) else frame, y[order], queries, unit),
             *(words if words is None else words[order], _in_order(raw.label.place, order)),
             typed=typed,
             formats=raw.table.formats,

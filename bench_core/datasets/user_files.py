@@ -175,13 +175,13 @@ def read_part(
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
     numbered = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
     if options.prices_by_row:
-        columns_read = columns_of_prices(_side_table(path, len(rows.y)), options.prices_by_row)
+        columns_read = columns_of_prices(side_table(path, len(rows.y)), options.prices_by_row)
         numbered = replace(numbered, prices=prices_of_rows(columns_read, frame))
     query = "" if rows.qids is None else "qid"
     return replace(numbered, numbered=True, unwritten=fill, notes=tuple(notes), query=query)
 
 
-def _side_table(path: Path, rows: int) -> DataTable:
+def side_table(path: Path, rows: int) -> DataTable:
     """Read the prices by row of an SVMlight file, a CSV file next to it."""
     side = Path(f"{path}{PRICES}")
     if not side.is_file():

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.by_row import ByRow, PricedRows, on_rows
 from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
-from bench_core.execution.caps import Caps
+from bench_core.execution.caps import Caps, served_under_caps
 from bench_core.execution.contract import (
     MAX_POINTS,
     ContractError,
@@ -110,6 +111,8 @@ class PredictedPath:
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
     acquired: Acquired | None = None  # purchases of rows at the point ``kept``
+    # (P, s) fraction of rows that bought each sensor and got no value; None if all got some
+    nothing: FloatArray | None = None
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
@@ -142,11 +145,14 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     limits = caps.limits if caps else ()
     knows_cap = keeps_caps(model, costs)
+    program = cache(lambda: served_under_caps(model, costs, caps, examples.features))
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
-    sums = np.zeros((room, 2 + sensors))  # over copies: feature and evaluation costs, buyers
+    empty = without_values(examples, costs)
+    # over copies: feature and evaluation costs, buyers, buyers that got nothing
+    sums = np.zeros((room, 2 + sensors + len(empty)))
     steps: dict[int, FloatArray] = {}
     acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
@@ -167,9 +173,12 @@ def predict_split(
         buyers = _Buyers(here, weights, queries)
         under = caps.start(model, here, queries, weights) if caps else []
 
-        def add(feature: FloatArray, evaluation: FloatArray, bought: FloatArray) -> None:
+        def add(
+            feature: FloatArray, evaluation: FloatArray, bought: FloatArray, acquired: Acquired
+        ) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
-            parts.append(np.concatenate([spent, bought]))
+            lost = [weights @ (lacks[rows] & acquired.has(s)) for s, lacks in empty.items()]
+            parts.append(np.concatenate([spent, bought, lost]))
 
         started = time.perf_counter()
         for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
@@ -181,7 +190,7 @@ def predict_split(
             evaluation = bill.evaluation_cost(costs, len(weights))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
-            add(feature, evaluation, bought)
+            add(feature, evaluation, bought, bill.acquired)
             if acquired is not None and k == kept:
                 acquired[rows] = bill.acquired.bits
             if bill.order is not None:
@@ -194,14 +203,25 @@ def predict_split(
             if knows_cap:
                 capped = model.predict_capped(block.features, answers.limit, here)
                 bill = plain(capped, len(weights), costs, classes).bills["path"]
-                answers.put(capped.scores, bill, buyers.pay(bill)[0])
+                answers.put(capped.scores, bill.acquired, buyers.pay(bill)[0])
                 if bill.order is not None:
                     bought_in[k] = _steps(bill.order, first, weights)
+            elif answers.unsure.any() and (served := program()):
+                some, paid = np.flatnonzero(answers.unsure), examples.price_columns
+                assert paid is not None
+                paid = paid[rows][some]
+                found = served.predict_features(block.features.X[some], None, answers.limit, paid)
+                feature = on_rows(costs, examples, rows.start + some).feature_cost(
+                    found.acquired, None
+                )
+                more = np.maximum(found.spent - feature, 0.0)
+                answers.put(found.scores, found.acquired, feature, more, some)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits
-            bought = _count(Acquired(answers.bits, sensors), weights)
-            add(answers.feature, answers.evaluation, bought)
+            purchases = Acquired(answers.bits, sensors)
+            bought = _count(purchases, weights)
+            add(answers.feature, answers.evaluation, bought, purchases)
         return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
@@ -231,6 +251,9 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
+    nothing = np.zeros((whole, sensors)) if empty else None
+    if nothing is not None:
+        nothing[:, [*empty]] = means[:, 2 + sensors :]
     return PredictedPath(
         points,
         others,
@@ -238,11 +261,25 @@ def predict_split(
         cost[:whole],
         feature_cost=means[:, 0],
         evaluation_cost=means[:, 1],
-        bought=means[:, 2:],
+        bought=means[:, 2 : 2 + sensors],
+        nothing=nothing,
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
         acquired=None if acquired is None else Acquired(acquired, sensors),
     )
+
+
+def without_values(examples: Examples, costs: CostModel) -> dict[int, BoolArray]:
+    """Return the rows (n,) for which a sensor gives no value though it is paid, by sensor, of those
+    with prices by row that lack some."""
+    lacking: dict[int, BoolArray] = {}
+    if not isinstance(costs, ByRow):
+        return lacking
+    for sensor in costs.priced.tolist():
+        rows = np.asarray(np.isnan(examples.X[:, costs.yields(sensor)]).all(axis=1))
+        if rows.any():
+            lacking[sensor] = rows
+    return lacking
 
 
 def keeps_caps(model: Any, costs: CostModel) -> bool:

@@ -16,6 +16,7 @@ from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Queries, Task
 from bench_core.execution.audit import replay
@@ -41,6 +42,7 @@ from bench_core.results.records import (
     TrialSpec,
 )
 from bench_core.results.store_files import load_model, state_path
+from bench_core.sequential import ROUNDING
 from bench_core.splits import Splits
 
 LARGEST_VALUE = 1e30
@@ -138,6 +140,9 @@ def sensors_of(splits: Splits) -> Sensors:
     for j, name in enumerate(splits.columns):
         for sensor in splits.costs.sensors_of(j):
             users[sensor][name] = None
+    if isinstance(splits.costs, ByRow):  # not by features of sensors that require it
+        for s in splits.costs.priced.tolist():
+            users[s] = dict.fromkeys(splits.columns[j] for j in splits.costs.yields(s).tolist())
     return Sensors(tuple(map(", ".join, users)), tuple(splits.prices.sensor.tolist()))
 
 
@@ -190,10 +195,18 @@ def score_split(
                 total_cost=cost.average,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
+                **beyond(path.cost[p], point.get(CAP, np.inf), examples.weights),
                 features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
+
+
+def beyond(cost: FloatArray, cap: float, copies: FloatArray) -> dict[str, float]:
+    """Share of rows that cost (n,) more than a cap, and the mean excess of these rows."""
+    over = copies * (cost > cap * (1 + ROUNDING))
+    excess = (over * (cost - cap)).sum() / over.sum() if over.any() else 0.0
+    return {"over_cap": float(over.sum() / copies.sum()), "excess": float(excess)}
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
@@ -231,7 +244,9 @@ def stored_values(
     metric = np.clip(metric, -most, most).astype(np.float32 if most == LARGEST_VALUE else float)
     arrays = [np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
     others = (array.astype(np.float32) for array in arrays)
-    return StoredValues(split, tuple(points), metric, *others)
+    lost = None if path.nothing is None else path.nothing[[*points]].astype(np.float32)
+    values = StoredValues(split, tuple(points), metric, *others)
+    return replace(values, nothing=lost)
 
 
 def unit_costs(

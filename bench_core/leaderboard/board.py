@@ -130,6 +130,7 @@ class Standing:
     tier: int = 0  # 1 leads, 0 has no result
     ranks: tuple[int, int] = (0, 0)  # best and worst rank compatible with the data
     over: bool = False  # the 95% interval of its mean test cost lies above the budget
+    beyond: tuple[float, float] = (0.0, 0.0)  # share of rows over a cap, and their mean excess
 
     @property
     def rank(self) -> str:

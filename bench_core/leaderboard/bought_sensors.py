@@ -30,13 +30,20 @@ NAMED = 30
 class Purchase(NamedTuple):
     """A sensor, named by its features: its price, and the share of rows that buy it. If bills have
     an order, also the mean ``step`` of these rows (1 for the first purchase, 0 for free sensors),
-    and the share of all rows that buy it in each step."""
+    and the share of all rows that buy it in each step. ``nothing``: purchases that gave no value,
+    and all purchases, in rows of all repeats; (0, 0) if all gave some."""
 
     features: str
     price: float
     share: float
     step: float = math.nan
     steps: tuple[float, ...] = ()
+    nothing: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def lost(self) -> float:
+        """Share of purchases that gave no value."""
+        return self.nothing[0] / (self.nothing[1] or 1.0)
 
     @property
     def short(self) -> str:
@@ -60,6 +67,7 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
             key = of.fold, of.seed, canonical(of.params), canonical(setting)
             stored.setdefault(key, (values, k))
     total: dict[tuple[str, float], list[float]] = {}
+    lost: dict[tuple[str, float], tuple[float, float]] = {}
     weight = 1 / len(chosen)
     for _, row in chosen.iterrows():
         texts = (canonical(json.loads(str(row[name]))) for name in ("params", "point"))
@@ -70,13 +78,19 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
         for name, price, *numbers in zip(*values.trial.sensors, *figures, strict=True):
             pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)
             total[name, price] = [before + weight * float(number) for before, number in pairs]
+        if values.nothing is not None:
+            shares, rows = (values.nothing[k], values.bought[k]), float(values.rows.sum())
+            for name, price, *parts in zip(*values.trial.sensors, *shares, strict=True):
+                without, asked = lost.get((name, price), (0.0, 0.0))
+                lost[name, price] = without + rows * parts[0], asked + rows * parts[1]
     # the last step in which some rows buy something
     last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
     bought = []
     for (name, price), (share, *order) in total.items():
         steps = (*order[1:], *[0.0] * last)[:last] if order and share > NEVER else ()
         step = order[0] / share if order and share > NEVER else math.nan
-        bought.append(Purchase(name, price, share, step, steps))
+        nothing = lost.get((name, price), (0.0, 0.0))
+        bought.append(Purchase(name, price, share, step, steps, nothing))
     return sorted(bought, key=lambda b: (-b.share * b.price, -b.share, natural(b.features)))
 
 

@@ -170,10 +170,20 @@ def _within(board: Board, at: Standings) -> Iterator[Column]:
     )
     yield _column(f"± {title}", lambda row: of(row).interval, half, name=title)
     yield _column(f"tier {title}", lambda row: of(row).tier, positive)
+    if any(standing.beyond[0] for standing in at.rows):
+        about = f"rows beyond {title} by a purchase at a metered price, and their mean excess"
+        yield Column(
+            f"over {title}",
+            lambda row: of(row).beyond[0],
+            lambda row: over_cap(*of(row).beyond),
+            about,
+            usual=True,
+        )
 
 
 def standing_fields(standing: Standing, metric: str = QUALITY) -> dict[str, float]:
     """Return the figures of a learner at a budget by name, for files and Python."""
+    beyond = standing.beyond
     return {
         metric: standing.quality,
         **standing.interval._asdict(),
@@ -181,6 +191,7 @@ def standing_fields(standing: Standing, metric: str = QUALITY) -> dict[str, floa
         "cost": standing.cost,
         "best rank": standing.ranks[0],
         "worst rank": standing.ranks[1],
+        **(dict(zip(("over cap", "excess"), beyond, strict=True)) if beyond[0] else {}),
     }
 
 
@@ -193,6 +204,11 @@ def shown_rows(board: Board) -> list[Row]:
             best = replace(row, cheap=NOTHING, saved=Saved(), saving=math.nan, marks=())
             rows.append(replace(best, learner=f"{row.learner}, best", reference=False))
     return rows
+
+
+def over_cap(share: float, excess: float) -> str:
+    """Return the share of rows beyond a cap, and by how much they exceed it on average."""
+    return f"{share:.1%} by {cost(excess)}" if share else "-"
 
 
 def whole(value: float, unit: str = "") -> str:

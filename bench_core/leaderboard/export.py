@@ -12,7 +12,7 @@ import numpy as np
 from bench_core import __version__
 from bench_core._io.files import in_cache
 from bench_core.costs.bill import summarise_cost
-from bench_core.data import Examples, Features
+from bench_core.data import Examples
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.table_options import READING, TableOptions
 from bench_core.errors import UsageError, option
@@ -21,16 +21,10 @@ from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
+from bench_core.serving.model_programs import capped_program, program_of
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor
-from bench_core.serving.program import (
-    Exportable,
-    Program,
-    Stop,
-    compact,
-    constant_program,
-    in_sequence,
-)
+from bench_core.serving.program import Program, constant_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,37 +109,6 @@ def _program(
     if isinstance(program, Program):
         program = replace(program, nothing=np.atleast_1d(splits.constant))
     return program, point
-
-
-def capped_program(model: Any, learner: str, features: int) -> Program | PolicyProgram:
-    """Return a program for serving under a cap: as in ``execution.caps``, a row follows all points
-    of the path."""
-    nobody = Features(np.zeros((0, features), dtype=np.float32))
-    left = [dict(prediction.point) for prediction in model.predict_path(nobody)]
-    parts = list[Program]()
-    while left:  # a program may stop at earlier points; what remains precedes it
-        program = program_of(model, learner, left[-1])
-        if isinstance(program, PolicyProgram):
-            return program
-        end = len(program.steps) - 1
-        stops = [s for s in program.stops if s.step < end and dict(s.point) in left]
-        parts.insert(0, replace(program, stops=[*stops, Stop(end, left[-1])]))
-        passed = [dict(stop.point) for stop in parts[0].stops]
-        left = [point for point in left if point not in passed]
-    return in_sequence(parts)
-
-
-def program_of(
-    model: Any, learner: str, point: Mapping[str, int | float]
-) -> Program | PolicyProgram:
-    """Return the program of a fitted model at a point. Raises UsageError if it has none."""
-    if not isinstance(model, Exportable):
-        raise UsageError(
-            f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
-            "exported; docs/serving.md shows how to add it"
-        )
-    program: Program | PolicyProgram = model.program(point)
-    return compact(program) if isinstance(program, Program) else program
 
 
 def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:

@@ -34,8 +34,9 @@ REPEAT = ("fold", "seed")
 _LEARNER = ("dataset", "accounting", "learner")
 _POINT = (*_LEARNER, *REPEAT, "params", "point")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_max", "features_used")
-_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
-_BILLED = ("total_cost", "cost_max", CAP)
+OVER = ("over_cap", "excess")
+_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP, *OVER)
+_BILLED = ("total_cost", "cost_max", CAP, *OVER)
 _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", *_BILLED, "features_used")
 
 
@@ -88,8 +89,9 @@ def operating_points(
     if CAP in frame.columns:
         own = frame[CAP].isna()
         usable &= own if cap is None else own | (frame[CAP] == cap)
-    if cap is not None:
-        usable &= frame["cost_max"] <= cap * (1 + ROUNDING)
+    if cap is not None:  # a metered purchase may exceed the measured cap
+        within = frame["cost_max"] <= cap * (1 + ROUNDING)
+        usable &= within | (frame[CAP] == cap if CAP in frame.columns else False)
     test, valid = (frame[usable & (frame["split"] == split)] for split in ("test", "valid"))
     measured = valid[keys].assign(valid_quality=valid[metric], valid_cost=valid[cost])
     shown = test[[name for name in _KEPT if name in frame.columns]]

@@ -196,6 +196,7 @@ class StoredValues:
     # with a known order (p, 1 + t, s): the mean of each sensor's step over rows, then the fraction
     # of rows that buy it in each of the first t steps
     steps: Float32Array | None = None
+    nothing: Float32Array | None = None  # (p, s) fraction that buys it and gets no value
 
     @property
     def arrays(self) -> dict[str, FloatArray | Float32Array]:
@@ -234,7 +235,9 @@ class OperatingPoint:
     total_cost: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
-    features_used: int  # columns of the user's data that any row could read
+    over_cap: float = 0.0  # share of rows that cost more than the cap, as the last price is metered
+    excess: float = 0.0  # mean of what these rows cost more
+    features_used: int = 0  # columns of the user's data that any row could read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

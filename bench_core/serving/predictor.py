@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, shortened
 from bench_core.sequential import ROUNDING
 from bench_core.serving.block_walk import BlockWalk
-from bench_core.serving.explanation import Explanation, Record
+from bench_core.serving.explanation import Explanation, Record, Watch
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
-from bench_core.serving.own_prices import OwnPrices
+from bench_core.serving.own_prices import OwnPrices, prices_in
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
@@ -58,7 +59,8 @@ class Predictor:
 
     ``names`` are the table's columns in training; the predictor encodes text by ``encodings``, ()
     if columns are features. ``about`` holds the
-    folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; a call
+    folder's facts: point, figures, provenance. ``price_columns`` are the columns of prices that
+    differ by row. ``cap`` is the cap of the export, if any; a call
     can only lower it. Thread-safe.
     """
 
@@ -69,7 +71,7 @@ class Predictor:
         self._raw = RawColumns(folder.encodings or plain_encodings(folder.names))
         self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
-        self._bills = OwnPrices(folder.costs, folder.about.get("price_columns", ()))
+        self.price_columns: tuple[str, ...] = tuple(folder.about.get("price_columns", ()))
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
@@ -142,9 +144,10 @@ class Predictor:
         a list in this order or a mapping. A row at hand may be given as a mapping instead.
 
         Each call names all columns that one or more sensors yield to this model, and the columns of
-        their prices if these differ by row; no column is requested twice. The row never costs more
-        than ``cap``, at mean prices: it answers at the last point of the path that it reached. A
-        model that compares rows of a query treats the row as a query.
+        their prices if these differ by row (under a cap, those that are quoted before all else); no
+        column is requested twice. The row never costs more than ``cap``, except by a purchase whose
+        price is metered, which it makes while money is left: it answers at the last point of the
+        path that it reached. A model that compares rows of a query treats the row as a query.
         """
         return self._run(1, None, cap, _of_row(acquire, "predict"))[0]
 
@@ -158,13 +161,8 @@ class Predictor:
         score 1.2 for 4; the model has no further step
         """
         cells, limit = AskedCells(self._raw, 1), self._limit(cap)
-        record, acquire = Record(cells.names[0]), _of_row(row, "explain")
-
-        def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            cells.fill(row, features, values, acquire)
-
-        (answer,) = _answered(self._walk.rounds(1, None, limit, record.watch), fill)
-        answer.bought = tuple(cells.names[0])
+        record = Record(cells.names[0])
+        (answer,) = self._asked(cells, None, limit, _of_row(row, "explain"), record.watch)
         if limit is None:
             return record.explained(answer, self.program, "")
         amount = min(inf if given is None else given for given in (cap, self.cap))
@@ -205,7 +203,7 @@ class Predictor:
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if not self._raw.plain or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
-            prices = None if columns is None else self._bills.in_table(columns)
+            prices = None if columns is None else prices_in(columns, self.price_columns)
             return self.predict_features(self.table_features(X), queries, cap, prices)
         cells = narrow(X)  # an array has no prices
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
@@ -228,32 +226,54 @@ class Predictor:
                 raise UsageError(f"queries: {error}") from error
         if queries is not None and queries.rows != len(cells):
             raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
-        answers = self._rows(cells, queries, cap)
+        answers = self._rows(cells, queries, cap, self._own(len(cells), prices))
         answers.sensors = self._sensor_names
-        if prices is not None:
-            answers.spent = answers.spent + self._bills.beyond_means(answers.acquired, prices)
         return answers
 
-    def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
+    def _own(self, rows: int, prices: FloatArray | None = None) -> OwnPrices | None:
+        """Return the prices of rows, the means without ``prices`` (n, c)."""
+        if not isinstance(self.costs, ByRow):
+            return None
+        width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
+        names = self.price_columns or ("",) * width
+        prices = np.full((rows, width), np.nan) if prices is None else prices
+        return OwnPrices(self.costs, names, prices)
+
+    def _rows(
+        self, cells: Float32Array, queries: Queries | None, cap: float | None, own: OwnPrices | None
+    ) -> Answers:
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, self._limit(cap))
+            return self._policy.at_hand(cells, queries, self._limit(cap), own)
         limit = self._limit(cap, queries)
         if limit is None and len(cells) >= MANY:
             boundaries = None if queries is None else queries.boundaries
             rows, acquired = self._block_walk.run(cells, boundaries)
             scores = answers(self.program, rows, boundaries)
-            spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
+            costs = self.costs if own is None else own.billed()
+            spent = bill(costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
-        return self._asking(cells, queries, limit)
+        return self._asking(cells, queries, limit, own)
 
-    def replay(self, cells: Float32Array, queries: Queries | None = None) -> Answers:
+    def replay(
+        self,
+        cells: Float32Array,
+        queries: Queries | None = None,
+        prices: FloatArray | None = None,
+    ) -> Answers:
         """Predict as ``predict_features`` does, from cells that are handed out one by one, each
         when the program asks for it."""
+        own = self._own(len(cells), prices)
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, None)
-        return self._asking(cells, queries, None)
+            return self._policy.at_hand(cells, queries, None, own)
+        return self._asking(cells, queries, None, own)
 
-    def _asking(self, cells: Float32Array, queries: Queries | None, limit: float | None) -> Answers:
+    def _asking(
+        self,
+        cells: Float32Array,
+        queries: Queries | None,
+        limit: float | None,
+        own: OwnPrices | None,
+    ) -> Answers:
         each: list[Answer] = []
         for start, stop, inside in _parts(len(cells), queries):
             part = cells[start:stop]
@@ -261,7 +281,9 @@ class Predictor:
             def copy(row: int, features: IntArray, values: Float32Array, part: Any = part) -> None:
                 values[:] = part[row, features]
 
-            each += _answered(self._row_walk.rounds(stop - start, inside, limit), copy)
+            of_part = None if own is None else own.part(start, stop)
+            walk = self._row_walk.rounds(stop - start, inside, limit, None, of_part)
+            each += _answered(walk, copy)
         mask = np.zeros((len(each), self.costs.sensors), dtype=bool)
         for bought, answer in zip(mask, each, strict=True):
             self._needs.mark(bought, answer.bought)
@@ -281,15 +303,30 @@ class Predictor:
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
     ) -> list[Answer]:
-        cells, amounts = AskedCells(self._raw, count), self._bills.asked(count)
+        return self._asked(
+            AskedCells(self._raw, count), queries, self._limit(cap, queries), acquire
+        )
+
+    def _asked(
+        self,
+        cells: AskedCells,
+        queries: Queries | None,
+        limit: float | None,
+        acquire: AcquireFor,
+        watch: Watch | None = None,
+    ) -> list[Answer]:
+        """Return the answers of rows that ask for their cells, and for their prices."""
+        own = self._own(len(cells.names)) if self.price_columns else None
+        if own is not None and limit is not None:
+            own.ask_quoted(acquire, {*self.sensors})
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            cells.fill(row, features, values, amounts.with_prices(acquire, features))
+            ask = acquire if own is None else own.with_prices(acquire, features)
+            cells.fill(row, features, values, ask)
 
-        answers = _answered(self._walk.rounds(count, queries, self._limit(cap, queries)), fill)
-        for answer, names, more in zip(answers, cells.names, amounts.more, strict=True):
+        answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, own), fill)
+        for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
-            answer.spent += more
         return answers
 
     @property

@@ -7,8 +7,9 @@ otherwise.
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,9 +28,13 @@ from bench_core import (
     param,
     price_list,
 )
+from bench_core.costs.by_row import ByRow, with_known_prices
+from bench_core.costs.model import SensorPrices
 from bench_core.execution.audit import REMEDY, replay
 from bench_core.execution.caps import Caps
+from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
+from bench_core.metrics import default_metric
 
 D, POINTS, ROWS = 6, 3, 240
 
@@ -356,6 +361,66 @@ def test_the_sample_already_tells_what_the_full_audit_tells(how, mode):
     assert found.word == ("sampled" if (mode, word) == ("sample", "verified") else word)
     assert "\n" not in found.reason
     assert (reason in found.reason, bool(reason)) == (True, bool(found.reason))
+
+
+class Peeping(Forgetting):
+    """Policy that buys by prices which are known only after the purchase: its caller has them."""
+
+    def act(self, cells, bought, left, stop):
+        caller = sys._getframe(1).f_locals
+        prices = np.where(bought, np.inf, caller["rows"].price[caller["some"]])
+        return np.where(bought.all(axis=1), STOP, prices.argmin(axis=1))
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize("policy", [Forgetting, Peeping])
+def test_a_policy_that_reads_metered_prices_before_it_buys_fails(policy, mode):
+    splits, rng = Canary().prepare(None, "quick", 0, 0), np.random.default_rng(0)
+    columns = rng.gamma(0.5, 2.0, (len(splits.test), D))
+    columns[:, 0] = 0.0  # rows see something before they buy
+    test = replace(splits.test, price_columns=columns)
+    prices = SensorPrices.additive(columns.mean(axis=0))
+    costs = ByRow(prices, np.arange(D), np.arange(D), np.arange(D) < 2)  # two are quoted
+    test = with_known_prices(test, costs)
+    model = Sequential(policy(Cheat("policy").fit(
+        splits.train, splits.valid, prices, None).policy.weight, {}), prices)  # fmt: skip
+    path = predict_split(model, test, costs, 2, caps=Caps((2.0,), np.zeros(())))
+    found = replay(model, test, costs, 2, mode, path=path)
+    if policy is Forgetting:
+        assert found.word == ("sampled" if mode == "sample" else "verified")
+    else:
+        assert found.word == "failed"
+        assert "metered prices that it did not pay" in found.reason
+
+
+@dataclass
+class Curious:
+    """A learner that looks for prices of rows where it is trained."""
+
+    name = "curious"
+    version = "1"
+    tasks = frozenset(Task)
+
+    def needs(self):
+        return ()
+
+    def fit(self, train, valid, prices, context):
+        parts = (train, valid, *(getattr(context.splits, n) for n in ("train", "valid", "test")))
+        SEEN["prices"] = [part.price_columns for part in parts]
+        return Sequential(Forgetting(np.ones(D), {}), prices)
+
+
+def test_metered_prices_are_hidden_from_fit():
+    splits = Canary().prepare(None, "quick", 0, 0)
+    parts = {
+        name: replace(part, price_columns=np.ones((len(part), D)))
+        for name in ("train", "valid", "test")
+        if (part := getattr(splits, name))
+    }
+    fit_in_process(
+        Curious(), replace(splits, **parts).complete(), default_metric(Task.BINARY), 0, 1
+    )
+    assert SEEN["prices"] == [None] * 5
 
 
 @pytest.mark.parametrize("mode", ["sample", "full"])

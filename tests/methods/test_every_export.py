@@ -20,8 +20,8 @@ from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
-from bench_core.leaderboard.export import capped_program
 from bench_core.serving import Exportable, Folder, Predictor, write_folder
+from bench_core.serving.model_programs import capped_program
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 ROWS = 120  # and half as many to test on

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import calls
 from helpers.commands import QUICK, write_csv
 
 from bench_core import BudgetedClassifier, UsageError, load_run
@@ -369,3 +370,38 @@ def test_the_export_of_an_estimator_is_shown_and_checked_on_a_file(bench):
     checked = bench("model", "check", "model", "--data", "rows.csv")
     assert (checked.status, checked.out.count(f"{fitted.quality_:.4f}")) == (0, 2)
     assert "give rows by --data FILE" in bench("model", "check", "model").err
+
+
+def figures_of(text):
+    """The figures of ``bench model check``: exported and replayed."""
+    return [tuple(map(float, line.split()[-2:])) for line in text.splitlines()[2:5]]
+
+
+def test_a_check_bills_the_prices_of_rows(bench):
+    frame = calls.table()
+    frame.to_csv("calls.csv", index=False)
+    frame[frame.split == "test"].drop(columns="split").to_csv("test.csv", index=False)
+    Path("costs.json").write_text(json.dumps(calls.COSTS))
+    how = ("-l", "gbrt", "--set", "gbrt.trees=3", "--label", "label", "--executor", "inline")
+    assert bench("run", "-d", "calls.csv", "--costs", "costs.json", *how).status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    assert "the same as when exported" in bench("model", "check", "model").out
+    of_file = bench("model", "check", "model", "--data", "test.csv")
+    assert all(exported == replayed for exported, replayed in figures_of(of_file.out)), of_file.out
+    frame[frame.split == "test"].drop(columns=["split", "big_price"]).to_csv("test.csv")
+    without = bench("model", "check", "model", "--data", "test.csv", "--label", "label")
+    assert "no column 'big_price': its sensor has the mean price" in without.err
+    assert figures_of(without.out)[1][0] != figures_of(without.out)[1][1]
+
+
+def test_a_check_of_scattered_queries_gives_each_row_its_label(bench):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(600).round(3), "q": rng.permutation(600) % 40})
+    frame["grade"] = (3 * frame["a"]).astype(int)
+    frame.sort_values("q").to_csv("rows.csv", index=False)
+    frame.to_csv("again.csv", index=False)
+    how = ("--label", "grade", "--query", "q", "-l", "gbrt", "--set", "gbrt.trees=5")
+    assert bench("run", "-d", "rows.csv", *how, "--executor", "inline").status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    checks = [bench("model", "check", "model", "-d", f"{n}.csv").out for n in ("rows", "again")]
+    assert figures_of(checks[0])[0][1] == figures_of(checks[1])[0][1] > 0.99

@@ -30,6 +30,7 @@ from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import fit_context, open_splits, run_fit
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import (
+    beyond,
     condense,
     points_to_keep,
     run_trial,
@@ -393,3 +394,11 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch):
     np.testing.assert_array_equal(kept.scores, filed.scores)
     np.testing.assert_array_equal(kept.cost, filed.cost)
     assert score.rows == other.rows
+
+
+def test_rows_beyond_a_cap_count_with_their_copies():
+    found = beyond(np.array([1.0, 6.0, 9.0]), 5.0, np.array([1.0, 2.0, 1.0]))
+    assert found == {"over_cap": 0.75, "excess": (2 * 1 + 4) / 3}
+    none = {"over_cap": 0.0, "excess": 0.0}
+    assert beyond(np.array([5.0 + 1e-12]), 5.0, np.ones(1)) == none
+    assert beyond(np.array([5.0]), np.inf, np.ones(1)) == none

@@ -20,7 +20,7 @@ FIRST = [
     *("run", "suite", "profile", "trial", "dataset", "fold", "fingerprint", "stand_in"),
     *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
     *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "total_cost"),
-    *("cost_max", "cap", "features_used"),
+    *("cost_max", "cap", "over_cap", "excess", "features_used"),
 ]
 OTHERS = [
     *("accounting", "unit", "cost_model", "surrogate", "audit", "marks", "fit_seconds"),
@@ -215,7 +215,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
     ("change", "line"),
     [
         ("user_version = 9", "older version (schema 9)|run again|budget-bench 0.1.0"),
-        ("user_version = 11", "newer version (schema 11, this one knows 10)|update"),
+        ("user_version = 12", "newer version (schema 12, this one knows 11)|update"),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),
     ],
