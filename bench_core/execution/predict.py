@@ -112,6 +112,8 @@ class PredictedPath:
     acquired: Acquired | None = None  # purchases of rows at the point ``kept``
     # (P, s) fraction of rows that bought each sensor and got no value; None if all got some
     nothing: FloatArray | None = None
+    # (P, s) mean over rows of what they pay for each sensor; None if no price differs by row
+    paid: FloatArray | None = None
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
@@ -148,8 +150,9 @@ def predict_split(
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
     empty = without_values(examples, costs)
-    # over copies: feature and evaluation costs, buyers, buyers that got nothing
-    sums = np.zeros((room, 2 + sensors + len(empty)))
+    by_row = costs.priced if isinstance(costs, ByRow) else np.zeros(0, dtype=np.int64)
+    # over copies: feature and evaluation costs, buyers, buyers that got nothing, prices by row
+    sums = np.zeros((room, 2 + sensors + len(empty) + len(by_row)))
     steps: dict[int, FloatArray] = {}
     acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
@@ -175,6 +178,8 @@ def predict_split(
         ) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
             lost = [weights @ (lacks[rows] & acquired.has(s)) for s, lacks in empty.items()]
+            if isinstance(here, PricedRows):
+                lost += (weights @ here.paid_by(acquired)).tolist()
             parts.append(np.concatenate([spent, bought, lost]))
 
         started = time.perf_counter()
@@ -246,9 +251,14 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
-    nothing = np.zeros((whole, sensors)) if empty else None
-    if nothing is not None:
-        nothing[:, [*empty]] = means[:, 2 + sensors :]
+    bought, lost, own = np.split(means, [2 + sensors, 2 + sensors + len(empty)], axis=1)
+    bought, nothing, paid = bought[:, 2:], None, None
+    if empty:
+        nothing = np.zeros((whole, sensors))
+        nothing[:, [*empty]] = lost
+    if isinstance(costs, ByRow):
+        paid = bought * costs.base.sensor
+        paid[:, by_row] = own
     return PredictedPath(
         points,
         others,
@@ -256,8 +266,9 @@ def predict_split(
         cost[:whole],
         feature_cost=means[:, 0],
         evaluation_cost=means[:, 1],
-        bought=means[:, 2 : 2 + sensors],
+        bought=bought,
         nothing=nothing,
+        paid=paid,
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
         acquired=None if acquired is None else Acquired(acquired, sensors),

@@ -197,5 +197,6 @@ def test_purchases_that_give_no_value_are_counted_and_paid():
     path = predict_split(Everything(2), rows, costs, 0)
     assert path.cost[0].tolist() == [6.0] * 3
     assert path.nothing[0].tolist() == [2 / 8, 5 / 8]
+    assert path.paid[0].tolist() == [3.0, 3.0]
     full = replace(rows, X=np.zeros_like(X))
     assert predict_split(Everything(2), full, costs, 0).nothing is None
