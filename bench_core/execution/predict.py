@@ -29,7 +29,7 @@ from bench_core.execution.contract import (
     predictions,
 )
 from bench_core.results.budgets import CONSTANT
-from bench_core.sequential import Sequential
+from bench_core.sequential import ROUNDING, Sequential
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer rows do not justify loading a compiler
@@ -214,7 +214,8 @@ def predict_split(
                 feature = on_rows(costs, examples, rows.start + some).feature_cost(
                     found.acquired, None
                 )
-                more = np.maximum(found.spent - feature, 0.0)
+                more = found.spent - feature  # of splits and trees, or of rounding
+                more = np.where(more > ROUNDING * found.spent, more, 0.0)
                 answers.put(found.scores, found.acquired, feature, more, some)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
