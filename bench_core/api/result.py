@@ -405,7 +405,8 @@ class Result(RunResult):
         with the same ``budget``, ``keep`` or ``quality``.
 
         Columns: price of each measurement, share of rows that buy it, and cost per row, the
-        costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
+        costliest first; for a policy also the mean step of the purchase, 1 for a row's first; with
+        prices by row also the share of purchases that gave no value, if some did."""
         given = budget, budget_kind, keep, quality
         return self._bought(self._chosen(dataset, given, learner or "")[2])
 
@@ -422,11 +423,13 @@ class Result(RunResult):
     def _bought(self, answer: Selection) -> DataFrame:
         bought = purchases(Store(self.store), self.run, answer.points)
         ordered = any(purchase.steps for purchase in bought)
+        lost = any(purchase.lost for purchase in bought)
         return _frame(
             {
                 **dict(zip(purchase._fields[:3], purchase[:3], strict=True)),
                 "cost per row": purchase.price * purchase.share,
                 **({"mean step": purchase.step} if ordered else {}),
+                **({"nothing came": purchase.lost} if lost else {}),
             }
             for purchase in bought
         )

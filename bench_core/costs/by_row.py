@@ -148,10 +148,14 @@ class PricedRows(ByRow):
 
     def own_cost(self, acquired: Acquired) -> FloatArray:
         """Price (n,) of the purchases that have prices by row."""
-        total = np.zeros(len(self.paid))
-        for k, sensor in enumerate(self.priced.tolist()):
-            total += np.where(acquired.has(sensor), self.paid[:, k], 0.0)
-        return total
+        return np.asarray(self.paid_by(acquired).sum(axis=1))
+
+    def paid_by(self, acquired: Acquired) -> FloatArray:
+        """Prices (n, k) that rows pay for the ``priced`` sensors, 0 if not bought."""
+        bought = [acquired.has(sensor) for sensor in self.priced.tolist()]
+        return np.column_stack(
+            [np.where(has, self.paid[:, k], 0.0) for k, has in enumerate(bought)]
+        )
 
     def price(self) -> FloatArray:
         """Price of each sensor for each row, (n, s)."""

@@ -30,7 +30,7 @@ from bench_core.execution.contract import (
     predictions,
 )
 from bench_core.results.budgets import CONSTANT
-from bench_core.sequential import Sequential
+from bench_core.sequential import ROUNDING, Sequential
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer rows do not justify loading a compiler
@@ -113,6 +113,8 @@ class PredictedPath:
     acquired: Acquired | None = None  # purchases of rows at the point ``kept``
     # (P, s) fraction of rows that bought each sensor and got no value; None if all got some
     nothing: FloatArray | None = None
+    # (P, s) mean over rows of what they pay for each sensor; None if no price differs by row
+    paid: FloatArray | None = None
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
@@ -151,8 +153,9 @@ def predict_split(
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
     empty = without_values(examples, costs)
-    # over copies: feature and evaluation costs, buyers, buyers that got nothing
-    sums = np.zeros((room, 2 + sensors + len(empty)))
+    by_row = costs.priced if isinstance(costs, ByRow) else np.zeros(0, dtype=np.int64)
+    # over copies: feature and evaluation costs, buyers, buyers that got nothing, prices by row
+    sums = np.zeros((room, 2 + sensors + len(empty) + len(by_row)))
     steps: dict[int, FloatArray] = {}
     acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
@@ -178,6 +181,8 @@ def predict_split(
         ) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
             lost = [weights @ (lacks[rows] & acquired.has(s)) for s, lacks in empty.items()]
+            if isinstance(here, PricedRows):
+                lost += (weights @ here.paid_by(acquired)).tolist()
             parts.append(np.concatenate([spent, bought, lost]))
 
         started = time.perf_counter()
@@ -214,7 +219,8 @@ def predict_split(
                 feature = on_rows(costs, examples, rows.start + some).feature_cost(
                     found.acquired, None
                 )
-                more = np.maximum(found.spent - feature, 0.0)
+                more = found.spent - feature  # of splits and trees, or of rounding
+                more = np.where(more > ROUNDING * found.spent, more, 0.0)
                 answers.put(found.scores, found.acquired, feature, more, some)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
@@ -251,9 +257,14 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
-    nothing = np.zeros((whole, sensors)) if empty else None
-    if nothing is not None:
-        nothing[:, [*empty]] = means[:, 2 + sensors :]
+    bought, lost, own = np.split(means, [2 + sensors, 2 + sensors + len(empty)], axis=1)
+    bought, nothing, paid = bought[:, 2:], None, None
+    if empty:
+        nothing = np.zeros((whole, sensors))
+        nothing[:, [*empty]] = lost
+    if isinstance(costs, ByRow):
+        paid = bought * costs.base.sensor
+        paid[:, by_row] = own
     return PredictedPath(
         points,
         others,
@@ -261,8 +272,9 @@ def predict_split(
         cost[:whole],
         feature_cost=means[:, 0],
         evaluation_cost=means[:, 1],
-        bought=means[:, 2 : 2 + sensors],
+        bought=bought,
         nothing=nothing,
+        paid=paid,
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
         acquired=None if acquired is None else Acquired(acquired, sensors),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -244,9 +245,12 @@ def stored_values(
     metric = np.clip(metric, -most, most).astype(np.float32 if most == LARGEST_VALUE else float)
     arrays = [np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
     others = (array.astype(np.float32) for array in arrays)
-    lost = None if path.nothing is None else path.nothing[[*points]].astype(np.float32)
     values = StoredValues(split, tuple(points), metric, *others)
-    return replace(values, nothing=lost)
+    both = {"nothing": path.nothing, "paid": path.paid}
+    more: dict[str, Any] = {
+        k: v[[*points]].astype(np.float32) for k, v in both.items() if v is not None
+    }
+    return replace(values, **more)
 
 
 def unit_costs(

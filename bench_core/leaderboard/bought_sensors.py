@@ -28,7 +28,8 @@ NAMED = 30
 
 
 class Purchase(NamedTuple):
-    """A sensor, named by its features: its price, and the share of rows that buy it. If bills have
+    """A sensor, named by its features: its price, the mean of purchases if it differs by row, and
+    the share of rows that buy it. If bills have
     an order, also the mean ``step`` of these rows (1 for the first purchase, 0 for free sensors),
     and the share of all rows that buy it in each step. ``nothing``: purchases that gave no value,
     and all purchases, in rows of all repeats; (0, 0) if all gave some."""
@@ -68,6 +69,7 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
             stored.setdefault(key, (values, k))
     total: dict[tuple[str, float], list[float]] = {}
     lost: dict[tuple[str, float], tuple[float, float]] = {}
+    paid: dict[tuple[str, float], float] = {}
     weight = 1 / len(chosen)
     for _, row in chosen.iterrows():
         texts = (canonical(json.loads(str(row[name]))) for name in ("params", "point"))
@@ -78,6 +80,9 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
         for name, price, *numbers in zip(*values.trial.sensors, *figures, strict=True):
             pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)
             total[name, price] = [before + weight * float(number) for before, number in pairs]
+        own = () if values.paid is None else values.paid[k].tolist()
+        for name, price, mean in zip(*values.trial.sensors, own, strict=False):
+            paid[name, price] = paid.get((name, price), 0.0) + weight * mean
         if values.nothing is not None:
             shares, rows = (values.nothing[k], values.bought[k]), float(values.rows.sum())
             for name, price, *parts in zip(*values.trial.sensors, *shares, strict=True):
@@ -89,8 +94,10 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
     for (name, price), (share, *order) in total.items():
         steps = (*order[1:], *[0.0] * last)[:last] if order and share > NEVER else ()
         step = order[0] / share if order and share > NEVER else math.nan
-        nothing = lost.get((name, price), (0.0, 0.0))
-        bought.append(Purchase(name, price, share, step, steps, nothing))
+        nothing, mean = lost.get((name, price), (0.0, 0.0)), price
+        if share > NEVER and (name, price) in paid:
+            mean = paid[name, price] / share
+        bought.append(Purchase(name, mean, share, step, steps, nothing))
     return sorted(bought, key=lambda b: (-b.share * b.price, -b.share, natural(b.features)))
 
 

@@ -197,6 +197,7 @@ class StoredValues:
     # of rows that buy it in each of the first t steps
     steps: Float32Array | None = None
     nothing: Float32Array | None = None  # (p, s) fraction that buys it and gets no value
+    paid: Float32Array | None = None  # (p, s) mean paid by a row, if prices differ by row
 
     @property
     def arrays(self) -> dict[str, FloatArray | Float32Array]:

@@ -68,6 +68,7 @@ def pays_its_rows(name, task, folder):
         by_hand = metered_by_hand(splits, bits)
         np.testing.assert_allclose(path.cost[k], by_hand, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(path.bought[k], np.average(bits, 0, test.weights))
+        assert path.paid[k].sum() == pytest.approx(path.feature_cost[k], rel=1e-9)
         mean = np.average(by_hand, weights=test.weights)
         assert path.feature_cost[k] == pytest.approx(mean, rel=1e-9)
     verdict = replay(

@@ -204,3 +204,5 @@ def test_features_says_how_often_nothing_came(bench):
     written = pd.read_csv("bought.csv").set_index("features")["nothing came"]
     assert written["big_answer, big_sure"] == pytest.approx(lost / 100)
     assert written["small_answer"] == 0
+    price = pd.read_csv("bought.csv").set_index("features")["price"]
+    assert price["big_answer, big_sure"] == pytest.approx(frame.big_price[200:].mean(), rel=1e-5)

@@ -101,7 +101,7 @@ def walked(model: Sequential, costs: ByRow, columns: Any, x: Any, stop: float, c
 
 
 @given(st.integers(0, 2**20), st.booleans(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_policies_pay_the_prices_of_their_rows(seed, reads_prices, copied):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
@@ -197,5 +197,6 @@ def test_purchases_that_give_no_value_are_counted_and_paid():
     path = predict_split(Everything(2), rows, costs, 0)
     assert path.cost[0].tolist() == [6.0] * 3
     assert path.nothing[0].tolist() == [2 / 8, 5 / 8]
+    assert path.paid[0].tolist() == [3.0, 3.0]
     full = replace(rows, X=np.zeros_like(X))
     assert predict_split(Everything(2), full, costs, 0).nothing is None
