@@ -92,7 +92,7 @@ class Trained:
             points = [point for point in points if point.row.cost_max <= most] + self._measured(
                 (limit,)
             )
-        mean = np.array([point.row.total_cost for point in points])
+        mean = np.array([point.row.cost for point in points])
         quality = np.array([point.row.metrics[self.metric.name] for point in points])
         most = np.inf if kind == CAP else limit  # all rows are within a cap
         at = best_within(mean, quality[None], most, higher)[0]

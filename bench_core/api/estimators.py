@@ -401,8 +401,8 @@ class _Budgeted(BaseEstimator):
             "metric": self.metric_.name,
             "higher_is_better": self.metric_.higher_is_better,
             "audit": "",
-            "valid": {"quality": self.quality_, "cost": row.total_cost}
-            | {"total_cost": row.total_cost, "cost_max": row.cost_max},
+            "valid": {"quality": self.quality_, "cost": row.cost}
+            | {"cost": row.cost, "cost_max": row.cost_max},
             "test": None,
             "reference": None,
         }

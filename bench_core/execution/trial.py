@@ -185,7 +185,7 @@ def score_split(
                 metrics={name: v.mean for name, v in values.items()},
                 feature_cost=float(path.feature_cost[p]),
                 evaluation_cost=float(path.evaluation_cost[p]),
-                total_cost=cost.average,
+                cost=cost.average,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
                 features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),
@@ -198,7 +198,7 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
     """Points whose values are stored: possible choices of a budget by validation results, and the
     points of caps; none if no point can be chosen."""
     path = [row for row in valid if CAP not in row.point]
-    cost = np.array([row.total_cost for row in path])
+    cost = np.array([row.cost for row in path])
     quality = np.array([row.metrics[primary.name] for row in path])
     points = frontier(cost, quality, primary.higher_is_better)
     if len(points) == 0:

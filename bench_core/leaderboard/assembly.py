@@ -303,7 +303,7 @@ def one_split_for_all(
     points = methods.groupby(["learner", "fold", "params", "point", "split"], observed=True)
     repeats = points["seed"].nunique()
     most = repeats.groupby("learner").transform("max")
-    random = points[[metric, "total_cost"]].nunique().gt(1).any(axis=1)
+    random = points[[metric, "cost"]].nunique().gt(1).any(axis=1)
     differs = (random | (repeats < most) | (most < 2)).groupby("learner").any()
     equal = [str(name) for name in differs[~differs].index]
     if equal and not differs.any():

@@ -87,7 +87,7 @@ def export(
     # under a cap a run stops whole queries, the served model rows
     model = Predictor(folder)
     test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
-    figures = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
+    figures = {"valid": {"quality": valid["quality"], "cost": valid["cost"]}, "test": test}
     return replace(folder, about={**about, **figures})
 
 
@@ -97,7 +97,7 @@ def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> di
     metric = parse_metric(model.about["metric"], metrics)
     judged = metric.values(answers.scores, rows.y, rows.units, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
-    return {"quality": judged.mean, "total_cost": cost.average, "cost_max": cost.maximum}
+    return {"quality": judged.mean, "cost": cost.average, "cost_max": cost.maximum}
 
 
 def _program(
@@ -191,7 +191,7 @@ def _what(
 
 def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
     """Return its figures on validation and on test."""
-    test = {name: float(row[name]) for name in ("total_cost", "cost_max")}
+    test = {name: float(row[name]) for name in ("cost", "cost_max")}
     return {
         "metric": metric.name,
         "higher_is_better": metric.higher_is_better,

@@ -19,7 +19,7 @@ from bench_core.arrays import Float32Array, FloatArray
 from bench_core.data import Task
 from bench_core.splits import Note
 
-COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
+COSTS = ("feature_cost", "evaluation_cost", "cost", "cost_max")
 """Fields of an operating point that are costs per row."""
 
 TRIAL_DIGITS = 12
@@ -231,7 +231,7 @@ class OperatingPoint:
     metrics: Mapping[str, float]
     feature_cost: float
     evaluation_cost: float
-    total_cost: float
+    cost: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
     features_used: int  # columns of the user's data that any row could read

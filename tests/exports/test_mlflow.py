@@ -26,7 +26,7 @@ def logged(tmp_path, monkeypatch):
     """The folder of a model, and what logging it returned."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
-    figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "total_cost": 2.0}}
+    figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "cost": 2.0}}
     about = {
         "task": "binary",
         "classes": 2,
