@@ -173,6 +173,8 @@ def summary(model: Predictor) -> list[str]:
         )
     columns = count(len(model.features), "column")
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
+    if model.error_costs is not None:
+        lines.append("it answers with the class of least expected cost (Predictor.labels)")
     if least := model.least_cap:
         lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines

@@ -35,6 +35,7 @@ from bench_core.metrics.frontier import (
     share_of,
     taken,
 )
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.statistics import SURE_ERRORS
@@ -196,7 +197,9 @@ class Draws:
         # without a validation quality no point can be chosen
         self.unchosen = undefined(info, points, dataset, self.metric.name, ["valid"])
         self._tabulate(points, learners)
-        self.reference = info.reference if info.reference in self.names else ""
+        # a total cost has no share of quality to keep
+        compared = info.reference in self.names and self.metric.name != TOTAL_COST
+        self.reference = info.reference if compared else ""
         self._best = self._best_of_reference()
         self.found: list[Repeat] = []
         nowhere = f"{self.metric.name} is not defined on validation: no intervals"

@@ -12,11 +12,13 @@ import numpy as np
 from bench_core import __version__
 from bench_core._io.files import in_cache
 from bench_core.costs.bill import summarise_cost
+from bench_core.costs.error_costs import ErrorCosts, Matrix
 from bench_core.data import Examples, Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.table_options import READING, TableOptions
 from bench_core.errors import UsageError, option
-from bench_core.metrics import parse_metric
+from bench_core.metrics import Labels, evaluate, parse_metric
+from bench_core.metrics.calibration import Calibration, calibrated
 from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
@@ -25,6 +27,7 @@ from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor
 from bench_core.serving.program import (
     Exportable,
+    Finish,
     Program,
     Stop,
     compact,
@@ -82,6 +85,8 @@ def export(
     # columns made by a transformer are requested by their features' names
     encodings = () if any(encoding.made for encoding in splits.encodings) else splits.encodings
     folder = Folder(program, splits.costs, splits.names, about, encodings)
+    if spec["error_costs"]:
+        folder = _with_error_costs(folder, spec["error_costs"], splits)
     if splits.test.queries is None or limit.kind != CAP:
         return folder
     # under a cap a run stops whole queries, the served model rows
@@ -95,9 +100,46 @@ def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> di
     """Return the quality on rows, and their mean and largest cost."""
     answers = model.predict_features(rows.X, rows.queries, prices=rows.price_columns)
     metric = parse_metric(model.about["metric"], metrics)
-    judged = metric.values(answers.scores, rows.y, rows.units, rows.multiplicity)
+    labels = Labels(rows.y, rows.units, rows.multiplicity, model.error_costs, rows.price_columns)
+    judged = evaluate([metric], answers.scores, labels, answers.spent)[metric.name]
     cost = summarise_cost(answers.spent, rows.multiplicity)
     return {"quality": judged.mean, "cost": cost.average, "cost_max": cost.maximum}
+
+
+def _with_error_costs(folder: Folder, matrix: Matrix, splits: Splits) -> Folder:
+    """Return the folder with the costs of errors, and scores calibrated on validation rows as in
+    the run."""
+    costs = ErrorCosts.of(matrix, splits.train, splits.price_columns)
+    stored = {"matrix": costs.matrix.tolist(), "column": costs.column.tolist()}
+    folder = replace(folder, about={**folder.about, "error_costs": stored})
+    valid, point = splits.valid, folder.about["point"]
+    if CONSTANT in point:
+        return folder
+    scores = Predictor(folder).predict_features(valid.X, valid.queries).scores
+    calibration, _ = calibrated(scores, valid)
+    if calibration is None:
+        return folder
+    return replace(folder, program=calibrated_program(folder.program, calibration, CAP in point))
+
+
+def calibrated_program(
+    program: Program | PolicyProgram, calibration: Calibration, capped: bool
+) -> Program | PolicyProgram:
+    """Return a program that calibrates its answers; if ``capped``, also without a purchase."""
+    slope, base = calibration.slope, np.array(calibration.base)
+    if isinstance(program, PolicyProgram):  # the last step answers
+        *values, answer = program.scores.steps
+        bias = answer.bias.copy()
+        bias[: len(base)] = slope * (bias[: len(base)] + base)
+        answer = replace(answer, weights=slope * answer.weights, bias=bias)
+        return replace(program, scores=replace(program.scores, steps=[*values, answer]))
+    line = Finish(calibration.base, slope=slope)
+    finishes = [step.finish.followed(line) if step.finish else line for step in program.steps]
+    steps = [replace(s, finish=f) for s, f in zip(program.steps, finishes, strict=True)]
+    nothing = program.nothing
+    if capped and nothing is not None:
+        nothing = slope * (base + nothing)
+    return replace(program, steps=steps, nothing=nothing)
 
 
 def _program(

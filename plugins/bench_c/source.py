@@ -20,7 +20,7 @@ from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.predictor import meaning_of
+from bench_core.serving.predictor import classes_of, meaning_of
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
 from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
@@ -49,11 +49,21 @@ def header(folder: Folder) -> str:
         "outputs": folder.program.outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
         "score": _SCORE if single else "",
+        "answer": _answer_header(classes_of(about)),
     }
     text = (_HERE / "scorer.h").read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return text
+
+
+def _answer_header(classes: Sequence[str]) -> str:
+    """Return the declaration of the function that answers with a class."""
+    if not classes:
+        return ""
+    names = ", ".join(f"{k} {_shown(name)}" for k, name in enumerate(classes))
+    words = f"/* The number of the class of least expected cost, by its scores: {names}. */"
+    return f"\n{words}\nint bench_answer(const double *scores);\n"
 
 
 def _cap(folder: Folder) -> float:
@@ -114,7 +124,14 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
         constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
     defined = [f"#define {name} {value}" for name, value in constants.items()]
-    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("trees.c", engine))
+    parts = ["trees.c", engine]
+    if classes := len(classes_of(folder.about)):
+        errors = folder.about.get("error_costs") or {"matrix": 1 - np.eye(classes)}
+        constants["CLASSES"] = classes
+        costs = ",\n".join(_numbers(row) for row in errors["matrix"])
+        tables.append(f"static const double error_costs[][CLASSES] = {{\n{costs}\n}};")
+        parts.append("answer.c")
+    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in parts)
     text = text.replace("/* constants */\n", "\n".join(defined) + "\n")
     text = text.replace("/* encoders */\n", _encoders(folder)[1])
     return text.replace("/* tables */\n", "\n".join([*tables, named]) + "\n")
