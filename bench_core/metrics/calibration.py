@@ -22,7 +22,7 @@ PENALTY = 1.0
 """Weight of the squared distance to slope 1 and shifts 0, in rows."""
 
 _LEAST_SLOPE = 0.02
-_MOST_STEPS, _ENOUGH = 50, 1e-10  # of Newton's method: steps, and relative gain of the last one
+_MOST_STEPS, _ENOUGH = 50, 1e-14  # of Newton's method: steps, and relative gain of the last one
 
 
 class Calibration(NamedTuple):

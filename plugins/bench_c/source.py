@@ -122,8 +122,6 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
     constants["COMMAS"] = int(any(column.format == COMMA for column in folder.encodings))
     if constants["DATES"] or constants["COMMAS"]:
         constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
-    named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
-    defined = [f"#define {name} {value}" for name, value in constants.items()]
     parts = ["trees.c", engine]
     if classes := len(classes_of(folder.about)):
         errors = folder.about.get("error_costs") or {"matrix": 1 - np.eye(classes)}
@@ -131,6 +129,8 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
         costs = ",\n".join(_numbers(row) for row in errors["matrix"])
         tables.append(f"static const double error_costs[][CLASSES] = {{\n{costs}\n}};")
         parts.append("answer.c")
+    named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
+    defined = [f"#define {name} {value}" for name, value in constants.items()]
     text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in parts)
     text = text.replace("/* constants */\n", "\n".join(defined) + "\n")
     text = text.replace("/* encoders */\n", _encoders(folder)[1])

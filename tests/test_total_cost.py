@@ -1,0 +1,105 @@
+"""The model of least total cost on validation, on test rows that it has not seen: on five divisions
+of five data sets it costs no more than trees that are blind to costs, cost-sensitive trees, and
+the best constant, which buys nothing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+import bench_core
+
+SEEDS = range(5)
+RIVALS = ("gbrt", "cost-tree", "constant")
+LEARNERS = {
+    "gbrt": {"trees": 100, "min_rows": 5},
+    "cost-tree": {"min_rows": 5, "price_power": [0.0, 0.5, 1.0, 2.0]},
+    "cegb": {"trees": 100, "min_rows": 5, "tradeoff": [0.03, 0.1, 0.3, 1.0]},
+    "budget-boosting": {},
+    "constant": {},
+}
+TURNEY = (10, 50, 100, 500, 1000, 5000, 10_000)
+"""Costs of an error in Turney (1995), section 4.1.1, in dollars."""
+
+
+def _shipped(name, size="quick"):
+    """Rows, labels and prices of a shipped data set, all splits together."""
+
+    def read(folder):
+        from bench_core.datasets.data_folder import DataFolder
+        from bench_core.plugins import load_registry
+
+        splits = load_registry().datasets[name]().prepare(DataFolder(folder), size, 0, 0)
+        parts = splits.train, splits.valid, splits.test
+        X = np.concatenate([part.X for part in parts])
+        return X, np.concatenate([part.y for part in parts]).astype(int), splits.prices
+
+    return read
+
+
+def _cancer(folder):
+    """Cheap means, dearer errors and worst values; a miss costs ten false alarms."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return X, 1 - y, np.repeat([1.0, 3.0, 5.0], 10)
+
+
+def _spam(folder):
+    rows = pd.read_csv(next((folder / "spambase").glob("*.csv"))).to_numpy()
+    return rows[:, :-1], rows[:, -1].astype(int), np.repeat([1.0, 4.0], [48, 9])
+
+
+def _forest(folder):
+    rows = pd.read_csv(next((folder / "covertype").glob("*.csv"))).iloc[:6000].to_numpy()
+    return rows[:, :-1], rows[:, -1].astype(int), np.repeat([2.0, 0.5], [10, 44])
+
+
+CASES = {
+    "hepatitis": (_shipped("hepatitis"), TURNEY),
+    "thyroid": (_shipped("thyroid"), TURNEY),
+    "breast-cancer": (_cancer, ("20,200",)),
+    "spambase": (_spam, ("100,10",)),
+    "covertype": (_forest, (50,)),
+}
+
+
+def totals(name, folder, seed):
+    """Total costs on test by cost of errors: of the named model, of each rival and of buying all;
+    one training for all costs."""
+    read, errors = CASES[name]
+    X, y, costs = read(folder)
+    rng = np.random.default_rng(seed)
+    parts = np.repeat(["train", "valid", "test"], [6, 2, 2])[rng.permutation(len(y)) % 10]
+    how = {"executor": "inline", "audit": "off"}
+    result = bench_core.run(
+        *(X, y), split=parts, costs=costs, error_costs=errors[0], name=name, learners=LEARNERS,
+        seeds=seed, **how,
+    )  # fmt: skip
+    found = {}
+    for cost in errors:
+        if cost != errors[0]:
+            result = bench_core.reprice(result.run, error_costs=cost, **how)
+        (board,) = result._boards.values()
+        rows = {row.learner: row.best.quality for row in board.rows}
+        named = result.best()
+        everything, nothing = board.extremes
+        found[cost] = {"named": named.quality, "learner": named.learner, "all": everything,
+                       "nothing": nothing} | {rival: rows[rival] for rival in RIVALS}  # fmt: skip
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_the_named_model_costs_least_in_truth(name, real_data, elsewhere, capsys):
+    runs = [totals(name, real_data, seed) for seed in SEEDS]
+    lines, worse = [], []
+    for cost in CASES[name][1]:
+        table = pd.DataFrame([run[cost] for run in runs])
+        mean = table.drop(columns="learner").mean()
+        names = ", ".join(f"{n} {k}" for n, k in table["learner"].value_counts().items())
+        figures = "  ".join(f"{key} {value:9.2f}" for key, value in mean.items())
+        lines.append(f"{name} {cost!s:>7}  {figures}  ({names})")
+        best = mean[[*RIVALS, "all"]].min()
+        worse += [(cost, mean["named"], best)] if mean["named"] > 1.02 * best else []
+    with capsys.disabled():
+        print("\n" + "\n".join(lines))
+    assert not worse
