@@ -26,7 +26,7 @@ from bench_core.execution.fitting import Progress, find_metric, open_splits, run
 from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
-from bench_core.metrics.calibration import calibrated
+from bench_core.metrics.calibration import Calibration, calibrated
 from bench_core.metrics.frontier import frontier
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.budgets import CAP, CONSTANT
@@ -140,16 +140,19 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     )
 
 
-def calibrate(paths: Mapping[str, PredictedPath], valid: Examples) -> None:
-    """Calibrate the scores of every point on validation rows, where that helps. Validation rows
-    get scores by other validation rows."""
+def calibrate(paths: Mapping[str, PredictedPath], valid: Examples) -> dict[int, Calibration]:
+    """Calibrate the scores of every point on validation rows, where that helps; return the
+    calibrations by number of the point. Validation rows get scores by other validation rows."""
+    used = {}
     for p, point in paths["valid"].numbered.items():
         if CONSTANT in point:
             continue
         calibration, held = calibrated(paths["valid"].scores[p], valid)
-        for name, path in paths.items():
-            if calibration is not None:
+        if calibration is not None:
+            used[p] = calibration
+            for name, path in paths.items():
                 path.scores[p] = held if name == "valid" else calibration.of(path.scores[p])
+    return used
 
 
 def sensors_of(splits: Splits) -> Sensors:

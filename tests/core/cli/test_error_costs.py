@@ -214,3 +214,44 @@ def test_python_takes_a_frame_and_names_the_same_model(k, elsewhere):
         audit="off",
     )
     assert by_row.info.datasets[0].features == 3
+
+
+@pytest.mark.parametrize("positive", [None, "no"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_an_estimator_answers_by_the_costs_of_errors_and_exports_it(k, positive, elsewhere):
+    if k == 3 and positive:
+        return
+    rows, names = table(k, 3000), list(CLASSES[k])
+    X, y = rows[["f0", "f1", "f2"]], rows["label"]
+    costs = pd.DataFrame(MATRIX[k], index=names, columns=names)
+    how = {"costs": {"f0": 0.1, "f1": 0.2, "f2": 0.4}, "parameters": {"trees": 12}}
+    model = bench_core.BudgetedClassifier(
+        "gbrt", **how, positive=positive, error_costs=costs, random_state=0
+    ).fit(X[:800], y[:800])
+    assert model.metric_.name == "total_cost"
+    answers = model.predict(X[800:])
+    # by hand: the answer of least cost under the probabilities
+    expected = model.predict_proba(X[800:]) @ np.array(MATRIX[k])
+    assert answers.tolist() == [names[c] for c in expected.argmin(axis=1)]
+    served = model.export()
+    assert served.labels(served.predict_rows(X[800:]).scores).tolist() == answers.tolist()
+
+    def cost(answers):
+        pairs = zip(y[800:], answers, strict=True)
+        return np.mean([MATRIX[k][names.index(t)][names.index(a)] for t, a in pairs])
+
+    blind = bench_core.BudgetedClassifier("gbrt", **how, random_state=0).fit(X[:800], y[:800])
+    assert cost(answers) < cost(blind.predict(X[800:]))
+
+
+def test_an_estimator_refuses_costs_that_are_none(elsewhere):
+    rows = table(2)
+    for costs, words in (
+        (-1, "at least 0"),
+        ("column:loss", "unknown column"),
+        ((1, 2, 3), "3 costs"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            bench_core.BudgetedClassifier("gbrt", error_costs=costs).fit(
+                rows[["f0"]], rows["label"]
+            )
