@@ -199,6 +199,8 @@ class Choice(Draws):
                 why = only if skipped.all() else "; 'bench log --failed' shows why"
             return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
+        if target.kind == KEEP and self.metric.name == TOTAL_COST:
+            return f"there is no share of a total cost to keep; choose by {option('budget')}"
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")
             remedy = f"choose by a budget or a quality, or run it with {named}"
