@@ -205,8 +205,8 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
     amount = f"{cost(total)} {board.unit}".rstrip()
     ends = in_brackets(row.standing.interval, cost)
     if board.nothing_pays:
-        yield f"No purchase pays: the best constant answer costs {amount} per row in errors{ends}."
-        yield f"Buying everything costs {cost(everything)}."
+        yield f"The best constant answer, which buys nothing, costs {amount} per row{ends}."
+        yield f"No model is sure to cost less; buying everything costs {cost(everything)}."
         return
     parts = f"{cost(paid)} for features, {cost(total - paid)} for errors"
     yield f"{_name(row)} costs {amount} per row{ends}: {parts}."

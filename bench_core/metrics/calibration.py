@@ -62,7 +62,7 @@ def fit(
     Newton's method, which begins at the calibration ``near``."""
     z = np.stack([np.zeros(len(scores)), scores], axis=1) if scores.ndim == 1 else scores
     k = z.shape[1]
-    known = np.eye(k)[true]
+    truth = np.eye(k)[true]
     start = np.append(1.0, np.zeros(k))
 
     def penalised(line: FloatArray) -> float:
@@ -76,7 +76,7 @@ def fit(
     value = penalised(line)
     for _ in range(_MOST_STEPS):
         shares = _softmax(line[0] * z + line[1:])
-        gap, weighted = weights[:, None] * (shares - known), weights[:, None] * shares
+        gap, weighted = weights[:, None] * (shares - truth), weights[:, None] * shares
         away = z - (shares * z).sum(axis=1, keepdims=True)
         slope = np.append((gap * z).sum(), gap.sum(axis=0)) + 2 * PENALTY * (line - start)
         curvature = 2 * PENALTY * np.eye(k + 1)
