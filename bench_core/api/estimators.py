@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from os import PathLike
@@ -43,6 +43,7 @@ from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.by_row import with_known_prices
 from bench_core.costs.cost_file import price_columns_of
+from bench_core.costs.error_costs import ErrorCosts, error_costs, error_costs_text
 from bench_core.costs.price_table import PriceColumn, columns_named
 from bench_core.data import MOST_ROWS, Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
@@ -69,6 +70,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.predict import blocks, gather, predict_split
 from bench_core.execution.trial import sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.parameters import encode, resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
@@ -147,12 +149,15 @@ class _Budgeted(BaseEstimator):
                 able = ", ".join(sorted(metric.tasks))
                 raise ValueError(f"metric {metric.name} judges {able}, not {task}")
             learners = self._learners(registry, task)
+            errors = self._errors(splits)
+            if errors is not None and self.metric is None:
+                metric = parse_metric(TOTAL_COST)
         self.cost_model_, self.task_ = splits.costs, task
         self._names = splits.names
         sizes = [len(encoding.features) for encoding in encodings] or [1] * d
         self._first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
         self.feature_costs_ = splits.prices.feature_price()[self._first]
-        how = learners, splits, metric, seed, self.threads
+        how = learners, splits, metric, seed, self.threads, errors
         fits, key = self.__dict__.pop("_fits", None), None
         if fits is not None and (key := key_of(*how)) in fits:
             self._trained = fits[key]
@@ -162,6 +167,10 @@ class _Budgeted(BaseEstimator):
             fits[key] = self._trained
         self._choose()
         return self
+
+    def _errors(self, splits: Splits) -> ErrorCosts | None:
+        """Return the costs of a classifier's errors, None for none."""
+        return None
 
     def _check_budget(self) -> None:
         """Raise ValueError for a budget that is none."""
@@ -347,7 +356,8 @@ class _Budgeted(BaseEstimator):
             each = path.scores[position].copy(), path.cost[position].copy(), path.acquired.unpack()
             parts.append(each)
         scores, cost, bought = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return scores, cost, bought
+        calibration = self._point.calibration
+        return scores if calibration is None else calibration.of(scores), cost, bought
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -394,6 +404,12 @@ class _Budgeted(BaseEstimator):
             write_folder(Path(folder), made)
         return Predictor(made)
 
+    @property
+    def _names_of_classes(self) -> list[str]:
+        """Labels of the classes by the numbers that learners see."""
+        labels = [str(label) for label in getattr(self, "classes_", ())]
+        return labels[::-1] if getattr(self, "turned_", False) else labels
+
     def _about(self, limit: float | None) -> dict[str, Any]:
         """Return the facts of an exported model; figures are those of the validation part."""
         learner, row, amount = (
@@ -401,7 +417,7 @@ class _Budgeted(BaseEstimator):
             self._point.row,
             self.budget if limit is None else limit,
         )
-        labels = [str(label) for label in getattr(self, "classes_", ())]
+        labels, errors = self._names_of_classes, self._trained.errors
         return {
             "marks": [],
             "learner": learner.name,
@@ -410,7 +426,7 @@ class _Budgeted(BaseEstimator):
             "dataset": "data",
             "task": str(self.task_),
             "classes": len(labels),
-            "class_names": labels[::-1] if getattr(self, "turned_", False) else labels,
+            "class_names": labels,
             "stand_in": False,
             "unit": self.cost_model_.unit,
             "everything": self.cost_model_.everything,
@@ -419,11 +435,12 @@ class _Budgeted(BaseEstimator):
             "budget": None
             if amount is None
             else {"amount": float(amount), "kind": self.budget_kind},
+            "error_costs": errors
+            and {"matrix": errors.matrix.tolist(), "column": errors.column.tolist()},
             "metric": self.metric_.name,
             "higher_is_better": self.metric_.higher_is_better,
             "audit": "",
-            "valid": {"quality": self.quality_, "cost": row.total_cost}
-            | {"total_cost": row.total_cost, "cost_max": row.cost_max},
+            "valid": {"quality": self.quality_, "cost": row.cost, "cost_max": row.cost_max},
             "test": None,
             "reference": None,
         }
@@ -536,6 +553,7 @@ class _Budgeted(BaseEstimator):
         return cells
 
 
+@dataclass(eq=False, repr=False)
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
     """A classifier whose predictions cost at most ``budget`` per row.
 
@@ -553,6 +571,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     metric              metric that chooses the point, a name or an object; None: accuracy
                         (mse, ndcg@5)
     positive            label of the class that cascades look for; None: the second one
+    error_costs         costs of errors, as in ``bench_core.run``: the point of least total cost
+                        is chosen, and ``predict`` answers at least expected cost
     decimal             decimal mark of numbers in text columns: ``","`` as 1.234,50
     dates               True: texts of dates are days since 1970-01-01, as typed dates always are
     validation_fraction share of rows in the validation part, unless ``fit`` gets validation rows
@@ -570,6 +590,14 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     so that values such as times in seconds stay distinct. ``sample_weight`` (n,) counts copies:
     integers, 0 leaves a row out.
     """
+
+    error_costs: Any = field(default=None, kw_only=True)
+
+    def _errors(self, splits: Splits) -> ErrorCosts | None:
+        if self.error_costs is None:
+            return None
+        matrix = error_costs(error_costs_text(self.error_costs), self._names_of_classes)
+        return ErrorCosts.of(matrix, splits.train, ())
 
     def fit(
         self,
@@ -618,8 +646,11 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         return -scores if self.turned_ else scores
 
     def predict(self, X: ArrayLike) -> Any:
-        """Return the class of each row (n,)."""
-        scores = self.decision_function(X)
+        """Return the class of each row (n,): the most likely, or of least expected cost."""
+        scores, errors = self.decision_function(X), self._trained.errors
+        if errors is not None:
+            number = errors.answers(-scores if self.turned_ else scores)
+            return self.classes_[1 - number if self.turned_ else number]
         number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[number]
 

@@ -80,6 +80,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def wrong(row: Row) -> float:
         return board.wrong(row.model.quality) if board.tested else math.nan
 
+    def errors(row: Row) -> float:
+        return row.model.quality - row.model.cost if board.totals else math.nan
+
     def setting(row: Row) -> str:
         return one_line(", ".join(at.short for at in row.model.settings))
 
@@ -96,6 +99,7 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         ),
         _column(cheaper_95, lambda row: row.saved.interval, saving_ends, name=CHEAPER, usual=True),
         _column(cheaper_99, lambda row: row.saved.wide, saving_ends),
+        _column("errors", errors, cost, usual=True),
         _column("wrong", wrong, whole, usual=True),
         _column(metric, lambda row: row.model.quality, quality, name=QUALITY, usual=True),
         _column("±", lambda row: row.model_interval, half, name="", usual=True),
@@ -235,6 +239,7 @@ def _explanations(board: Board) -> dict[str, str]:
     at_best = "of its best model at any cost"
     texts = {
         "±": half_width,
+        "errors": "mean cost of errors",
         f"best {board.metric}": at_best,
         "best ±": half_width,
         "best cost": at_best,

@@ -24,6 +24,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
 
 if TYPE_CHECKING:
@@ -122,7 +123,10 @@ class Choice(Draws):
 
     def usual(self, learner: str = "") -> Answers:
         """Return the answers at the least cost that keeps ``SHARE`` of the reference's quality; at
-        any cost, with the reason, if none is measured or the ``learner`` has no such point."""
+        any cost, with the reason, if none is measured or the ``learner`` has no such point. Of
+        total costs, the least is the answer."""
+        if self.metric.name == TOTAL_COST:
+            return self.at(NO_LIMIT)
         kept = self.at(Target(SHARE))
         if any(one.sure and learner in ("", one.learner) for one in kept.found):
             return kept
@@ -195,6 +199,8 @@ class Choice(Draws):
                 why = only if skipped.all() else "; 'bench log --failed' shows why"
             return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
+        if target.kind == KEEP and self.metric.name == TOTAL_COST:
+            return f"there is no share of a total cost to keep; choose by {option('budget')}"
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")
             remedy = f"choose by a budget or a quality, or run it with {named}"

@@ -35,8 +35,8 @@ _LEARNER = ("dataset", "accounting", "learner")
 _POINT = (*_LEARNER, *REPEAT, "params", "point")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_max", "features_used")
 OVER = ("over_cap", "excess")
-_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP, *OVER)
-_BILLED = ("total_cost", "cost_max", CAP, *OVER)
+_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "cost", *_COSTS, CAP, *OVER)
+_BILLED = ("cost", "cost_max", CAP, *OVER)
 _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", *_BILLED, "features_used")
 
 
@@ -69,7 +69,7 @@ def groups(table: pd.DataFrame, keys: Sequence[str]) -> list[IntArray]:
 
 
 def operating_points(
-    frame: pd.DataFrame, metric: str, cost: str = "total_cost", *, cap: float | None = None
+    frame: pd.DataFrame, metric: str, cost: str = "cost", *, cap: float | None = None
 ) -> pd.DataFrame:
     """Return one row per operating point, with its settings and test costs.
 

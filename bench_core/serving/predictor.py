@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import Array, Float32Array, FloatArray, IntArray
 from bench_core.costs.by_row import ByRow
+from bench_core.costs.error_costs import ErrorCosts, answers_of_least_cost
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
@@ -72,6 +73,10 @@ class Predictor:
         self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
         self.price_columns: tuple[str, ...] = tuple(folder.about.get("price_columns", ()))
+        errors = folder.about.get("error_costs")
+        self.error_costs: ErrorCosts | None = errors and ErrorCosts(
+            *(np.array(errors[name]) for name in ("matrix", "column"))
+        )
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
@@ -299,6 +304,16 @@ class Predictor:
     def predict_proba(self, X: Any, queries: Any = None) -> FloatArray:
         """Return class probabilities (n, K) of known rows. Raises UsageError for other tasks."""
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
+
+    def labels(self, scores: Any) -> Array:
+        """Return the class (n,) that answers each row by its scores (n,) or (n, K): of least
+        expected cost if errors have costs, else the most likely. UsageError for other tasks."""
+        classes = len(self.classes)
+        if not classes:
+            raise UsageError(f"a {self.about['task']} model has no classes; use the scores")
+        matrix = 1.0 - np.eye(classes) if self.error_costs is None else self.error_costs.matrix
+        scores = np.asarray(scores, dtype=np.float64)
+        return np.array(self.classes)[answers_of_least_cost(scores, matrix)]
 
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor

@@ -63,7 +63,7 @@ def screen(width):
 def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything():
     (line,) = [line for line in lines_of() if line.startswith("yahoo-sim  miser")]
     # .99 * .8 = .792: miser has .795 at 3000, gbrt .793 at 6000; .795 of .8 is .99375
-    model = "yahoo-sim miser 3000 2.0x - - - 0.7950 - 100% 99.4%"
+    model = "yahoo-sim miser 3000 2.0x - - - - 0.7950 - 100% 99.4%"
     best = "0.7990 - 5000 - 2 - - - - -"
     assert line.startswith("yahoo-sim  miser")
     assert " ".join(line.split()).startswith(f"{model} {best} ")

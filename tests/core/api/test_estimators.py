@@ -442,7 +442,10 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
         ({"costs": {"age": 1}}, "X has no names; in a pipeline, set_output(transform='pandas')"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
-        ({"metric": "x"}, "known: accuracy, auc, balanced_accuracy, log_loss, seg; one of"),
+        (
+            {"metric": "x"},
+            "known: accuracy, auc, balanced_accuracy, log_loss, seg, total_cost; one of",
+        ),
         ({"metric": "mse"}, "metric mse judges regression, not binary"),
         ({"metric": max}, "metrics: <built-in function max> is given, which has no"),
         ({"budget": "60"}, "budget must be a number >= 0, not '60'"),

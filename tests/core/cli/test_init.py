@@ -153,7 +153,7 @@ def grouped(home, bench):
 def bills(bench, run="last"):
     """Costs and units of a run's points."""
     frame = pd.read_csv(StringIO(bench("export", run).out))
-    return frame[["split", "point", "total_cost", "cost_max", "unit"]]
+    return frame[["split", "point", "cost", "cost_max", "unit"]]
 
 
 def test_prices_given_with_a_run_are_billed_as_those_of_the_description(grouped, bench):
@@ -193,7 +193,7 @@ def test_trees_get_a_price_without_typing_the_others_again(grouped, bench):
     assert bench("reprice", "1", "--costs", "trees.json", "--executor", "inline").status == 0
     again, before = bills(bench), bills(bench, "1")
     assert set(again["unit"]) == {"us"}
-    trees = again["total_cost"] - before["total_cost"]
+    trees = again["cost"] - before["cost"]
     assert trees.max() == pytest.approx(0.5 * 3)
 
 

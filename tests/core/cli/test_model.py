@@ -109,8 +109,8 @@ def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, 
 
 def test_the_point_is_the_best_on_validation_within_the_budget(bench, done):
     points = validation(bench)
-    budget = float(points["total_cost"].quantile(0.5, interpolation="nearest"))
-    within = points[points["total_cost"] <= budget].sort_values("total_cost")
+    budget = float(points["cost"].quantile(0.5, interpolation="nearest"))
+    within = points[points["cost"] <= budget].sort_values("cost")
     best = json.loads(within.loc[within["accuracy"].idxmax(), "point"])
     assert bench("model", "export", *GBRT, "-b", str(budget), "-o", "model").status == 0
     about = load("model").about
@@ -130,7 +130,7 @@ def test_a_cap_bounds_the_cost_of_every_row(bench, done):
 
 
 def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
-    limit = float(validation(bench)["total_cost"].median())  # less than some rows of all points
+    limit = float(validation(bench)["cost"].median())  # less than some rows of all points
     assert bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).status == 0
     words = ("-b", repr(limit), "--budget-kind", "cap", "-o", "model")
     ended = bench("model", "export", *GBRT, *words)

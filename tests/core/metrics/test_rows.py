@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bench_core import InputError, Metric, Task, UsageError
 from bench_core.costs.bill import summarise_cost
-from bench_core.metrics import default_metric, families, parse_metric
+from bench_core.costs.error_costs import ErrorCosts
+from bench_core.metrics import Labels, default_metric, evaluate, families, parse_metric
 from bench_core.planning.shipped import bench_metrics
 
 WITHOUT = ("accuracy", "balanced_accuracy", "log_loss", "auc", "mse", "mae", "r2")
@@ -251,7 +252,22 @@ def test_the_plugin_registers_cut_offs_5_and_10_and_no_name_twice():
     for family in WITH_CUT_OFF:
         assert {f"{family}@5", f"{family}@10"} <= set(names)
     assert set(WITHOUT) <= set(names)
-    assert set(families()) == {*WITH_CUT_OFF, *WITHOUT}
+    assert set(families()) == {*WITH_CUT_OFF, *WITHOUT, "total_cost"}
+
+
+def test_a_total_cost_is_that_of_purchases_and_of_the_answer_of_least_cost():
+    errors = ErrorCosts(np.array([[0.0, 1.0], [9.0, 0.0]]), np.full((2, 2), -1))
+    y, copies = np.array([0.0, 1, 1, 0]), np.array([1, 2, 1, 4])
+    # answers above a probability of .1: 1, 0, 1, 0
+    scores = np.log(np.array([0.2, 0.09, 0.9, 0.05])) - np.log1p(-np.array([0.2, 0.09, 0.9, 0.05]))
+    labels = Labels(y, None, copies, errors)
+    metric = parse_metric("total_cost")
+    spent = np.array([5.0, 0.0, 2.0, 1.0])
+    values = evaluate([metric], scores, labels, spent)["total_cost"]
+    assert values.values.tolist() == [5 + 1, 0 + 9, 2 + 0, 1 + 0]
+    assert values.mean == (6 + 2 * 9 + 2 + 4 * 1) / 8
+    with pytest.raises(UsageError, match="needs costs of errors: error_costs='500'"):
+        metric.values(scores, y)
 
 
 @pytest.mark.parametrize(

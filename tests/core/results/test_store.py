@@ -19,7 +19,7 @@ from bench_core.results.writer import open_writer
 FIRST = [
     *("run", "suite", "profile", "trial", "dataset", "fold", "fingerprint", "stand_in"),
     *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
-    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "total_cost"),
+    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "cost"),
     *("cost_max", "cap", "over_cap", "excess", "features_used"),
 ]
 OTHERS = [
@@ -48,7 +48,7 @@ def test_the_frame_has_the_export_columns_in_order(home):
     assert [*map(json.loads, frame["point"][:2])] == [{"constant": 1}, {"features": 1}]
     constant = frame[frame["point"] == frame["point"][0]]
     assert len(constant) == 2 * frame["trial"].nunique()
-    assert not constant[["total_cost", "cost_max", "features_used"]].any(axis=None)
+    assert not constant[["cost", "cost_max", "features_used"]].any(axis=None)
     assert json.loads(frame["params"][0]) == {"seconds": 0.0, "tradeoff": 0.003}
 
 
@@ -73,7 +73,7 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home):
     assert all("cap" not in setting for setting in plain.settings)
     test = capped[(capped["split"] == "test") & (capped["cap"] == 10)]
     *_, mean = (under.cost @ under.rows / under.rows.sum()).tolist()
-    assert mean == pytest.approx(test["total_cost"].item())
+    assert mean == pytest.approx(test["cost"].item())
     (free,) = store.values(learner=TOY, cap=4)
     assert not free.cost.any()
 
@@ -172,7 +172,7 @@ def test_values_stand_in_the_same_order_for_all_learners(home):
             mean = np.average(v.metric[i], weights=v.weights)
             assert mean == pytest.approx(row["ndcg@5"], rel=1e-6)
             cost = np.average(v.cost[i], weights=v.rows)
-            assert cost == pytest.approx(row["total_cost"], rel=1e-6)
+            assert cost == pytest.approx(row["cost"], rel=1e-6)
 
 
 def test_values_are_kept_for_all_points_of_the_validation_frontier(home):
@@ -180,7 +180,7 @@ def test_values_are_kept_for_all_points_of_the_validation_frontier(home):
     frame = Store().frame().query("split == 'valid'")
     for v in Store().values():
         rows = frame[frame["params"].map(json.loads) == dict(v.trial.params)]
-        cost, quality = rows["total_cost"].to_numpy(), rows["ndcg@5"].to_numpy()
+        cost, quality = rows["cost"].to_numpy(), rows["ndcg@5"].to_numpy()
         better = (cost[:, None] >= cost) & (quality[:, None] < quality)
         cheaper = (cost[:, None] > cost) & (quality[:, None] <= quality)
         alone = ~np.any(better | cheaper, axis=1)
@@ -214,7 +214,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("user_version = 9", "older version (schema 9)|run again|budget-bench 0.1.0"),
+        ("user_version = 10", "older version (schema 10)|run again|budget-bench 0.1.0"),
         ("user_version = 12", "newer version (schema 12, this one knows 11)|update"),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),
