@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import Array, FloatArray, IntArray
 from bench_core.costs.by_row import ByRow
 from bench_core.costs.cost_file import ASSUMED_COSTS
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import Acquired, CostModel, SensorPrices
 from bench_core.data import Examples, Task
 from bench_core.encoding import ColumnEncoding
 from bench_core.errors import UsageError, option
@@ -168,6 +168,8 @@ class Splits:
         elif self.cost_model is not None:  # such as prices shared by the rows of a query
             name = self.cost_model.name
             notes += (f"costs by model {name!r}; learners trained on additive prices instead",)
+        if self.task is Task.CHOICE and len(self.test):
+            notes += (self._alone(),)
         return tuple(map(Note.of, notes))
 
     @property
@@ -182,6 +184,27 @@ class Splits:
             mean, median, high = (f"{value:.3g}" for value in shown)
             texts.append(f"{self.price_columns[column]} {mean} ({median}, {high}; {when})")
         return texts
+
+    def _alone(self) -> str:
+        """Describe each source of a choice alone, and the cheapest best answer of each row."""
+        test, costs, n = self.test, self.costs, len(self.test)
+        if isinstance(costs, ByRow) and test.price_columns is not None:
+            costs = costs.on(test.price_columns)
+        mask, paid = np.zeros((n, costs.sensors), dtype=bool), []
+        for feature in self.calls.tolist():
+            mask[:] = False
+            mask[:, costs.sensors_of(feature)] = True
+            paid.append(costs.feature_cost(Acquired.pack(mask), test.queries))
+        price, best = np.column_stack(paid), test.y.max(axis=1)
+        cheapest = np.where(test.y == best[:, None], price, np.inf).min(axis=1)
+        pairs = zip(self.class_names, test.y.T, price.T, strict=True)
+        every = [*pairs, ("oracle (the cheapest best answer, luck included)", best, cheapest)]
+        shown = (
+            f"{name} {np.average(y, weights=test.weights):.3f} at "
+            f"{np.average(cost, weights=test.weights):.4g}"
+            for name, y, cost in every
+        )
+        return f"alone on test rows: {', '.join(shown)}"
 
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices in ``unit``."""

@@ -56,6 +56,10 @@ def test_the_page_on_ranking_leads_from_files_to_a_model_in_python_and_c(reader)
     follow(RANKING.replace("```python\n", "```file\n"), near)  # LightGBM's releases differ a little
 
 
+def test_the_page_on_choice_leads_from_logged_calls_to_a_served_cascade(reader):
+    follow(page("learners/choice.md"), near)
+
+
 def test_every_method_of_a_result_is_on_the_page():
     own = {"board", "at", "best", "compare", "curve", "features", "plot", "to_latex", "report"}
     shown = set(re.findall(r"result\.(\w+)\(", PYTHON))

@@ -115,6 +115,9 @@ ALL = "all"
 FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
 """Default learners for own data."""
 
+FIRST_OF_CHOICE = ("best-single", "cascade", "router")
+"""Default learners for a choice among services."""
+
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Default grid of a learner with a numeric field ``tradeoff`` and no ``tradeoffs`` of its own;
 dimensionless, so it applies to any costs."""
@@ -167,7 +170,11 @@ def choose_learners(
     user named both the learner and the data set. A learner with a missing package or file (see
     ``stamp`` in protocols) raises if the user named it, and is skipped otherwise.
     """
-    entries = list(request.learners or suite.learners or _first_board(registry, settings, notify))
+    entries = list(
+        request.learners
+        or suite.learners
+        or _first_board(FIRST_OF_CHOICE if request.choose else FIRST, registry, settings, notify)
+    )
     objects = _instances([x for x in entries if not isinstance(x, str)], settings, registry)
     object_names = {learner.name for learner in objects}
     by_name = [x for x in entries if isinstance(x, str) and x != ALL]
@@ -209,11 +216,13 @@ def choose_learners(
     return [*chosen, *objects]
 
 
-def _first_board(registry: Registry, settings: Sequence[Override], notify: Notify) -> Sequence[str]:
-    """Return ``FIRST``, learners of ``-p`` modules and learners with a setting; all learners if
+def _first_board(
+    first: Sequence[str], registry: Registry, settings: Sequence[Override], notify: Notify
+) -> Sequence[str]:
+    """Return the ``first``, learners of ``-p`` modules and learners with a setting; all learners if
     none of these is registered."""
     of_modules = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
-    wanted = dict.fromkeys([*FIRST, *sorted(of_modules), *(setting.owner for setting in settings)])
+    wanted = dict.fromkeys([*first, *sorted(of_modules), *(setting.owner for setting in settings)])
     if not (names := [name for name in wanted if name in registry.learners]):
         return [ALL]
     more = f"(a first board); {option('learners', ALL)}: all learners"

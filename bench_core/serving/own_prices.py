@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,24 @@ class OwnPrices:
         self._quoted = {s for s, quoted in zip(sensors, costs.quoted, strict=True) if quoted}
         self._asked: list[set[int]] = [set() for _ in range(len(prices))]  # sensors
 
+    def at_means(self, rows: int) -> "OwnPrices":
+        """Return rows whose prices are not known, from prices of one row at the means."""
+        prices = copy(self)
+        prices.each = self.each.repeat(rows, axis=0)
+        prices._asked = [set() for _ in range(rows)]
+        return prices
+
     def part(self, start: int, stop: int) -> "OwnPrices":
         """Return the known prices of some rows."""
         rows = copy(self)
         rows.each = self.each[start:stop]
         return rows
+
+    def quoted(self) -> FloatArray:
+        """Return the prices (n, s) that are known before a purchase, with the means of others."""
+        each = self.each.copy()
+        each[:, self.costs.metered] = self.costs.base.sensor[self.costs.metered]
+        return each
 
     def billed(self) -> PricedRows:
         """Return the cost model of these rows."""
@@ -60,8 +74,10 @@ class OwnPrices:
 
     def _keep(self, row: int, sensors: Sequence[int], cells: Sequence[Any]) -> None:
         for s, cell in zip(sensors, cells, strict=True):
-            (amount,) = _amounts([cell], self._column[s])
-            self.each[row, s] = self.each[row, s] if np.isnan(amount) else amount
+            if type(cell) is not float or not 0.0 <= cell < inf:
+                (cell,) = _amounts([cell], self._column[s])
+            if cell == cell:  # not NaN
+                self.each[row, s] = cell
 
 
 def prices_in(X: Mapping[str, Any], names: Sequence[str]) -> FloatArray | None:

@@ -22,6 +22,7 @@ from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_o
 class PolicyWalk:
     """A policy's program as a ``Policy`` with one stop."""
 
+    reads_prices: ClassVar[bool] = True
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
 
     def __init__(self, program: PolicyProgram, costs: CostModel) -> None:
@@ -31,12 +32,17 @@ class PolicyWalk:
         self._model = Sequential(self, program.prices)
 
     def act(
-        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+        self,
+        cells: Float32Array,
+        bought: BoolArray,
+        left: FloatArray,
+        stop: float,
+        prices: FloatArray | None = None,
     ) -> IntArray:
         """As a ``Policy``."""
         cells = self._marked(cells, bought)
         values = [self.sums(k, cells) for k in range(self._last)]
-        return self.program.chosen(values, bought, left)
+        return self.program.chosen(values, bought, left, prices)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """As a ``Policy``."""
@@ -90,7 +96,8 @@ class PolicyWalk:
 
     def _begin(self, count: int, cap: float | None, own: OwnPrices | None) -> PolicyRows:
         if cap is None or self.prices is None:
-            return self._model.begin(count, self.program.prices)
+            quoted = None if own is None or self.program.rule != "net" else own.quoted()
+            return self._model.begin(count, self.program.prices, row_prices=quoted)
         left = cap * (1 + ROUNDING) - self._price_of(self.each_answer)
         rows = self._model.begin(count, self.prices, left)
         if own is not None:

@@ -15,7 +15,7 @@ from bench_core.arrays import Array, Float32Array, FloatArray, IntArray
 from bench_core.costs.by_row import ByRow
 from bench_core.costs.error_costs import ErrorCosts, answers_of_least_cost
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
-from bench_core.data import Queries
+from bench_core.data import Queries, Task
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, shortened
 from bench_core.sequential import ROUNDING
@@ -239,10 +239,17 @@ class Predictor:
         """Return the prices of rows, the means without ``prices`` (n, c)."""
         if not isinstance(self.costs, ByRow):
             return None
+        if prices is None:
+            return self._means.at_means(rows)
+        return OwnPrices(self.costs, self.price_columns or ("",) * prices.shape[1], prices)
+
+    @cached_property
+    def _means(self) -> OwnPrices:
+        """Mean prices of one row."""
+        assert isinstance(self.costs, ByRow)
         width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
         names = self.price_columns or ("",) * width
-        prices = np.full((rows, width), np.nan) if prices is None else prices
-        return OwnPrices(self.costs, names, prices)
+        return OwnPrices(self.costs, names, np.full((1, width), np.nan))
 
     def _rows(
         self, cells: Float32Array, queries: Queries | None, cap: float | None, own: OwnPrices | None
@@ -306,8 +313,9 @@ class Predictor:
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
 
     def labels(self, scores: Any) -> Array:
-        """Return the class (n,) that answers each row by its scores (n,) or (n, K): of least
-        expected cost if errors have costs, else the most likely. UsageError for other tasks."""
+        """Return the class, or the source whose answer to return, (n,) of each row by its scores
+        (n,) or (n, K): the class of least expected cost if errors have costs, else the most likely.
+        UsageError for other tasks."""
         classes = len(self.classes)
         if not classes:
             raise UsageError(f"a {self.about['task']} model has no classes; use the scores")
@@ -332,7 +340,8 @@ class Predictor:
     ) -> list[Answer]:
         """Return the answers of rows that ask for their cells, and for their prices."""
         own = self._own(len(cells.names)) if self.price_columns else None
-        if own is not None and limit is not None:
+        weighs = isinstance(self.program, PolicyProgram) and self.program.rule == "net"
+        if own is not None and (weighs or limit is not None):
             own.ask_quoted(acquire, {*self.sensors})
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
@@ -358,6 +367,8 @@ class Predictor:
         cap = min(inf if limit is None else limit for limit in (cap, self.cap))
         if cap == inf:
             return None
+        if self.about.get("task") == Task.CHOICE:
+            raise UsageError(f"cap={cap:g}: a row that can buy no call has no answer; leave it out")
         if queries is not None and not pays_by_row(self.costs) and (queries.sizes > 1).any():
             fault = f"costs {self.costs.name!r} share bills within a query"
             raise UsageError(f"no cap per row: {fault}")
@@ -415,6 +426,9 @@ def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:
 def meaning_of(about: Mapping[str, Any]) -> str:
     """Return the meaning of a score, in one line."""
     classes = classes_of(about)
+    if about.get("task") == Task.CHOICE:
+        how = "> 0 returns the second of" if len(classes) == 2 else "the largest returns its of"
+        return f"scores: {how} {', '.join(classes)}"
     if len(classes) == 2:
         return f"score = log-odds of {classes[1]} (class 1); {classes[0]} is class 0"
     if classes:

@@ -97,6 +97,9 @@ def source(folder: Folder) -> str:
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {by}")
     if isinstance(program, PolicyProgram):
+        if program.rule == "net" and isinstance(folder.costs, ByRow) and folder.costs.quoted.any():
+            raise UsageError(f"C: the model weighs each row's own prices; {by}")
+        program = program.at_mean_prices()
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
         constants = {**common, **_policy_constants(program)}

@@ -113,6 +113,13 @@ def choice(scores, names=("a", "b"), features=("a", "b_sure", "b")):
     return Splits(*parts, prices, class_names=names, feature_names=features).complete()
 
 
+def test_notes_show_each_source_alone_and_the_oracle():
+    # a costs 1, b 3; row 0 is answered by b alone, in row 1 a is better
+    note = str(choice([[0, 1], [0.5, 0.25]]).all_notes[-1])
+    assert note.startswith("alone on test rows: a 0.250 at 1, b 0.625 at 3, oracle (")
+    assert note.endswith(") 0.750 at 2")
+
+
 def test_splits_of_a_plugin_are_checked():
     good = choice([[0, 1], [0.5, 0]])
     assert labels_fault(Task.CHOICE, good) == ""

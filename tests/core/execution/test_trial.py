@@ -331,8 +331,8 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home):
 
 
 def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monkeypatch):
-    def timed(model, part, *more):
-        return replace(predict_split(model, part, *more), seconds=float(len(part)))
+    def timed(model, part, *more, **options):
+        return replace(predict_split(model, part, *more, **options), seconds=float(len(part)))
 
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
     run_fit(p.fits[0])

@@ -14,7 +14,10 @@ from bench_core.costs.error_costs import ErrorCosts
 from bench_core.metrics import Labels, default_metric, evaluate, families, parse_metric
 from bench_core.planning.shipped import bench_metrics
 
-WITHOUT = ("accuracy", "balanced_accuracy", "log_loss", "auc", "mse", "mae", "r2")
+WITHOUT = (
+    *("accuracy", "balanced_accuracy", "log_loss", "auc", "mse", "mae", "r2"),
+    *("score", "regret"),
+)
 
 
 def judge(name, scores, y, multiplicity=None):
@@ -243,7 +246,8 @@ def test_every_family_keeps_the_metric_protocol():
 
 
 def test_lower_is_better_for_losses_alone():
-    assert {m.name for m in bench_metrics() if not m.higher_is_better} == {"log_loss", "mse", "mae"}
+    losses = {"log_loss", "mse", "mae", "regret"}
+    assert {m.name for m in bench_metrics() if not m.higher_is_better} == losses
 
 
 def test_the_plugin_registers_cut_offs_5_and_10_and_no_name_twice():
@@ -273,7 +277,7 @@ def test_a_total_cost_is_that_of_purchases_and_of_the_answer_of_least_cost():
 @pytest.mark.parametrize(
     ("task", "name"),
     [("ranking", "ndcg@5"), ("regression", "mse"), ("binary", "accuracy"),
-     ("multiclass", "accuracy")],
+     ("multiclass", "accuracy"), ("choice", "score")],
 )  # fmt: skip
 def test_every_task_has_a_default_metric_that_suits_it(task, name):
     metric = default_metric(Task(task))

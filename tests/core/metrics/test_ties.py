@@ -262,7 +262,8 @@ def test_multiplicity_is_not_ignored(name, split_sample):
 def test_row_metrics_equal_those_of_physical_copies(name, classes):
     rng = np.random.default_rng(classes)
     n = 200
-    y = rng.integers(0, classes, n).astype(float)
+    choice = Task.CHOICE in parse_metric(name).tasks
+    y = rng.integers(0, classes, (n, classes) if choice else n).astype(float)
     scores = np.round(rng.normal(size=n if classes == 2 or name in REGRESSION else (n, classes)), 1)
     multiplicity = rng.integers(1, 9, n)
     physical = np.repeat(np.arange(n), multiplicity)
