@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import opened, read_beginning, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_core.encoding import MISSING, NONE, TRUTH, in_named_zone, is_date, number_of, with_point
+from bench_core.encoding import (
+    MISSING,
+    NONE,
+    TRUTH,
+    begins_as_date,
+    in_named_zone,
+    is_date,
+    number_of,
+    with_point,
+)
 from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
@@ -222,12 +231,19 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     written = (
         counts if columns[0].written is None else {t: counts[t] for t in counts if not is_number(t)}
     )
-    what = ""
+    what, typed = "", "categorical" in {column.kind for column in columns}
+
+    def most(alike: Callable[[str], bool]) -> bool:
+        return sum(counts[text] for text in filter(alike, counts)) * 2 > counts.total()
+
     if dates_in(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
-    elif sum(counts[text] for text in filter(in_named_zone, counts)) * 2 > counts.total():
+    elif most(in_named_zone):
         what = f"dates in time zones by name ({first!r:.60}): write offsets, as 14:15+01:00"
-    elif "categorical" not in {column.kind for column in columns} and _are_quantities(written):
+    elif not typed and len(counts) > FEW_TEXTS and most(begins_as_date):
+        form = f"write 2024-02-01 14:15 and give {option('dates', True)}"
+        what = f"dates in a form that is not read ({first!r:.60}): {form}"
+    elif not typed and _are_quantities(written):
         filled = next(k for k, cells in enumerate(texts) if (cells != "").any())
         raise columns[filled]._no_numbers(texts[filled])
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
