@@ -61,8 +61,12 @@ _DIGITS = re.compile(r"0x[\da-f]+|(?:\d{1,3}(?:[.,'_ \u00a0\u2009\u202f]\d{3})+|
                      r"(?:[ed][+-]?\d+)?", re.IGNORECASE)  # fmt: skip
 # Signs around the digits of a number: currencies, percent, other minus signs, quotes, brackets.
 _SIGNED = re.compile(r"[^\w+<>~≤≥*#&@!?/\\|.,:;_]*0[^\w+<>~≤≥*#&@!?/\\|.,:;_]*")
-# Digits before any letter, but not 1.2.3, or a duration of ISO 8601, as PT5M; and EUR 0.
-_MEASURED = re.compile(r"\W*0(?!\.0).*|P(?=[0T])(?:0[YMWD])*(?:T(?:0[HMS])+)?")
+# Digits before any letter, but not 1.2.3; a duration of ISO 8601, as PT5M; np.float64(0.5) and
+# Decimal('0.5') of Python; and EUR 0.
+_MEASURED = re.compile(
+    r"\W*0(?!\.0).*|P(?=[0T])(?:0[YMWD])*(?:T(?:0[HMS])+)?"
+    r"|(?:(?:np|numpy)\.\w+|tensor|Decimal)\(\W*0.*\)"
+)
 _CURRENCY = re.compile(r"[^\W\d_]{2,4}\.? ?0")
 
 # 1,5 and 0,184 and 1.234,500, but not 1,234, which may have a thousands separator.
