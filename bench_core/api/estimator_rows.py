@@ -29,6 +29,7 @@ from bench_core.costs.price_table import PriceColumn, columns_named
 from bench_core.data import MOST_ROWS, Examples, Queries
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import (
+    EXACT,
     NUMBERS,
     DataColumn,
     DataTable,
@@ -99,6 +100,7 @@ class RowReader(BaseEstimator):
         X, paid = self._without_prices(X, self._by_row)
         X = self._table(X, reset)
         if reset:
+            _refuse_merged(X)
             self.encodings_ = self._text_encodings(X)
         how = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
         if self.encodings_:
@@ -196,6 +198,21 @@ def copies_of(sample_weight: Any, X: Any) -> IntArray:
     if weight.sum() > MOST_ROWS:
         raise ValueError(f"sample_weight counts more than {MOST_ROWS} copies in all; scale it")
     return np.asarray(weight, dtype=np.int64)
+
+
+def _refuse_merged(X: Any) -> None:
+    """Raise ValueError for a column of integers of which float64, as learners get X, makes some
+    equal."""
+    columns: Any = columns_by_name(X)
+    if columns is None:
+        columns = dict(enumerate(X.T)) if getattr(X, "ndim", 0) == 2 else {}
+    for name in columns:
+        cells = np.asarray(columns[name])
+        if cells.dtype.kind not in "iu" or not (np.abs(cells.astype(np.float64)) > EXACT).any():
+            continue
+        if len(np.unique(cells)) > len(np.unique(cells.astype(np.float64))):
+            what = "integers beyond 2^53, of which float64 makes some equal"
+            raise ValueError(f"X, column {name!r} holds {what}: subtract a constant")
 
 
 @contextmanager
