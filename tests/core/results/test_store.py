@@ -1,5 +1,6 @@
 import json
 import os
+import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from helpers.kit import refused
 
 import bench_core
 from bench_core._io.digests import canonical
+from bench_core.errors import InputError
 from bench_core.results import writer
 from bench_core.results.store import Store
 from bench_core.results.store_files import lock_path
@@ -230,6 +232,28 @@ def test_another_schema_is_refused_in_one_line_and_left_as_it_was(home, change, 
     for use in (run, Store):
         refused(line, use)
     assert result.store.read_bytes() == before
+
+
+def test_damaged_bytes_are_one_line_when_the_store_is_opened(home):
+    result = run()
+    with closing(sqlite3.connect(result.store)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole, rows, draws = result.store.read_bytes(), result.frame(), random.Random(0)
+    page = int.from_bytes(whole[16:18], "big")
+    where = [(draws.randrange(100, len(whole)), 1 << draws.randrange(8)) for _ in range(60)]
+    where += [(start, 128) for start in range(page, len(whole), page)]  # kinds of pages
+    names = b"cost_max", b"dataset AS", b"learner TEXT", b"position", b"memory"
+    where += [(at, 3) for name in names if (at := whole.find(name, 0, 3 * page)) > 0]
+    refusals = []
+    for at, bits in where:
+        path = home / f"{at}.db"
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :])
+        try:
+            assert len(Store(path).frame("1")) == len(rows)
+        except InputError as error:
+            refusals.append(str(error).removeprefix(f"{path}: the store is damaged ("))
+    assert len(refusals) >= 20
+    assert not any("\n" in line or line.startswith("/") for line in refusals)
 
 
 def test_a_device_is_refused_and_never_replaced(home):

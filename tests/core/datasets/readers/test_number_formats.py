@@ -149,6 +149,36 @@ def test_dates_in_zones_without_an_offset_are_refused(zone, day, tmp_path):
         refused("'x' holds dates in time zones by name|write offsets", prepared, path, dates=dates)
 
 
+UNREAD = {
+    "Oracle": "%d-%b-%y %I.%M.%S.000000 %p",
+    "asctime": "%a %b %d %H:%M:%S %Y",
+    "date of Unix": "%a %b %d %H:%M:%S CET %Y",
+    "months": "%b %Y",
+    "French hours": "%d.%m.%Y %Hh%M",
+    "German hours": "%d.%m.%Y %H:%M Uhr",
+    "hyphen": "%d.%m.%Y - %H:%M",
+    "ordinals": "%dth %B %Y",
+    "other months": "%d d\u00e9c. %Y",
+}
+
+
+@pytest.mark.parametrize("form", UNREAD)
+def test_dates_in_other_forms_never_become_codes(form, tmp_path):
+    days = [datetime(2024, 1, 1, 9) + k * timedelta(days=33) for k in range(20)] * (N // 20)
+    cells = [f"{day:{UNREAD[form]}}" for day in days]
+    path = write(tmp_path / "x.csv", cells)
+    for dates in (True, False):
+        words = "'x' holds dates in a form that is not read|write 2024-02-01|dates=True"
+        refused(words, prepared, path, dates=dates)
+
+
+@pytest.mark.parametrize("form", ["10.{0}.1.2{0}", "Golf 20{0}", "1.{0}.0-rc1", "rue du Bac {0}"])
+def test_texts_that_look_like_dates_stay_categories(form, tmp_path):
+    cells = [form.format(10 + k) for k in range(20)] * (N // 20)
+    splits = prepared(write(tmp_path / "x.csv", cells), dates=True)
+    assert next(e for e in splits.encodings if e.name == "x").kind == "codes"
+
+
 def test_objects_of_several_kinds_of_times_are_days():
     noon = datetime(2024, 3, 14, 12)
     kinds = [
