@@ -16,7 +16,8 @@ import pytest
 from helpers import toys
 from helpers.commands import BENCH, DATA, QUICK, write_csv
 
-from bench_core import UsageError
+from bench_core import UsageError, load_run
+from bench_core.execution.runner import Interrupted
 from bench_core.results.store import Store
 
 ONE = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
@@ -433,6 +434,17 @@ def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
     monkeypatch.setattr("bench_core.execution.orchestration.audited", catch)
     assert bench("audit", "-p", "mine", "--timeout", "10m", "--memory", "1GiB").status == 2
     assert (seen[0].timeout, seen[0].memory) == (600.0, 2**30)
+
+
+def test_an_interrupted_audit_says_so_and_gives_no_advice(bench, both_done, monkeypatch):
+    def interrupt(run, request, notify):
+        raise Interrupted(load_run())
+
+    monkeypatch.setattr("bench_core.execution.orchestration.audited", interrupt)
+    ended = bench("audit", "-p", "mine")
+    assert ended.status == load_run().exit_status
+    assert ended.err.startswith("interrupted: run data.csv-quick-")
+    assert ended.err.endswith(" kept in results/bench.db\n")
 
 
 @pytest.fixture
