@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from helpers import toys
 from helpers.commands import BENCH, DATA, QUICK, write_csv
+from pyarrow import parquet
 
 from bench_core import UsageError, load_run
 from bench_core.execution.runner import Interrupted
@@ -112,6 +113,8 @@ def test_csv_json_and_parquet_hold_the_same_rows(done, bench, tmp_path):
     objects = json.loads((tmp_path / "results.json").read_text())
     bench("export", "-o", "results.parquet")
     frame = pd.read_parquet(tmp_path / "results.parquet")
+    kept = json.loads(parquet.read_schema(tmp_path / "results.parquet").metadata[b"pandas"])
+    assert kept["index_columns"] == []
     assert [row["point"] for row in rows] == [o["point"] for o in objects] == list(frame["point"])
     costs = [float(row["total_cost"]) for row in rows]
     assert costs == [o["total_cost"] for o in objects] == list(frame["total_cost"])
