@@ -167,6 +167,7 @@ def printed(cells):
     return texts, [sorted(one["data"]) for one in outputs if "data" in one]
 
 
+@pytest.mark.slow  # a kernel of its own; test_the_page_on_python makes the same calls
 @pytest.mark.filterwarnings("ignore")  # of the kernel's libraries
 def test_the_notebook_prints_what_it_shows(tmp_path, monkeypatch):
     """``jupyter execute --inplace docs/notebook.ipynb`` renews its outputs."""

@@ -450,11 +450,22 @@ def test_a_policy_answers_alike_at_each_point_and_cap_alone(how, limits, mode):
         assert ("'cap'" in found.reason) == bool(limits)
 
 
-def test_bench_audit_verifies_the_honest_one_alone(tmp_path, monkeypatch):
+VERDICTS = {how: word for how, (word, *_) in (CASES | POLICIES).items()}
+PROCESSES = [
+    *("honest", "reads-unpaid-cells", "tells-by-halves", "changes-what-it-was-given"),
+    *("remembers-what-it-saw", "remembers-in-its-module", *POLICIES),
+]
+"""Cases of each verdict, and those that depend on who asks: instances and processes."""
+
+
+@pytest.mark.parametrize(
+    "names", [PROCESSES, pytest.param([*VERDICTS], marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_bench_audit_verifies_the_honest_one_alone(names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     plugins = ["canaries.test_cheats"]
-    expected = {how: word for how, (word, *_) in (CASES | POLICIES).items()}
+    expected = {how: VERDICTS[how] for how in names}
     learners = {"cheat": {"how": [*expected]}}
     bench_core.run(
         data="canary", plugins=plugins, learners=learners, store="b.db", workers=2, caps=[2]

@@ -17,6 +17,7 @@ from helpers.commands import DATA, QUICK, write_csv
 from helpers.kit import assert_line
 
 from bench_core.cli import main
+from bench_core.errors import printable
 from bench_core.results.writer import open_writer
 
 STORE = "results/bench.db"
@@ -341,3 +342,15 @@ def test_a_store_that_another_run_is_writing_is_refused(bench, place):
         ended = bench(*words_of("TABLE"), "--fresh", "--quiet", "--store", STORE)
         assert_refused(ended, f"{STORE}|another run is writing|wait for it")
         assert contents(place) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("größe\u2003μ\n\tx", None),
+        ("\x1b[1m\u202ea\0", "\\x1b[1m\\u202ea\\x00"),
+        ("a'b\r", "a'b\\r"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_escaped_and_nothing_else(text, shown):
+    assert printable(text) == (text if shown is None else shown)

@@ -184,12 +184,18 @@ def test_rows_of_svmlight_go_with_a_model_of_numbered_columns(bench, done):
 def test_rows_of_the_training_are_named(bench, done):
     assert bench("model", "export", *GBRT, "--budget", "inf", "-o", "model").status == 0
     frame = pd.read_csv("data.csv")
-    frame.assign(a=frame["a"] + 0.25).to_csv("new.csv", index=False)
+    other = frame.assign(a=frame["a"] + 0.25)
+    other.to_csv("new.csv", index=False)
     known, new = (bench("model", "check", "model", "-d", f"{n}.csv").err for n in ("data", "new"))
     found = re.search(r"note: (\d+) of 120 rows equal training or validation rows", known)
     assert found, known
     assert 90 < int(found[1]) <= 120  # four in five, and test rows with equal cells
     assert new == ""
+    half = 2 * int(found[1]) - 120  # as many rows of the run as others
+    for count in (half, half + 1):
+        pd.concat([frame, other.head(count)]).to_csv("mixed.csv", index=False)
+        said = bench("model", "check", "model", "-d", "mixed.csv").err
+        assert ("rows equal" in said) == (count == half)
 
 
 def test_labels_are_those_of_training(bench, done):

@@ -15,8 +15,10 @@ import pandas as pd
 import pytest
 from helpers import toys
 from helpers.commands import BENCH, DATA, QUICK, write_csv
+from pyarrow import parquet
 
-from bench_core import UsageError
+from bench_core import UsageError, load_run
+from bench_core.execution.runner import Interrupted
 from bench_core.results.store import Store
 
 ONE = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
@@ -111,6 +113,8 @@ def test_csv_json_and_parquet_hold_the_same_rows(done, bench, tmp_path):
     objects = json.loads((tmp_path / "results.json").read_text())
     bench("export", "-o", "results.parquet")
     frame = pd.read_parquet(tmp_path / "results.parquet")
+    kept = json.loads(parquet.read_schema(tmp_path / "results.parquet").metadata[b"pandas"])
+    assert kept["index_columns"] == []
     assert [row["point"] for row in rows] == [o["point"] for o in objects] == list(frame["point"])
     costs = [float(row["cost"]) for row in rows]
     assert costs == [o["cost"] for o in objects] == list(frame["cost"])
@@ -433,6 +437,17 @@ def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
     monkeypatch.setattr("bench_core.execution.orchestration.audited", catch)
     assert bench("audit", "-p", "mine", "--timeout", "10m", "--memory", "1GiB").status == 2
     assert (seen[0].timeout, seen[0].memory) == (600.0, 2**30)
+
+
+def test_an_interrupted_audit_says_so_and_gives_no_advice(bench, both_done, monkeypatch):
+    def interrupt(run, request, notify):
+        raise Interrupted(load_run())
+
+    monkeypatch.setattr("bench_core.execution.orchestration.audited", interrupt)
+    ended = bench("audit", "-p", "mine")
+    assert ended.status == load_run().exit_status
+    assert ended.err.startswith("interrupted: run data.csv-quick-")
+    assert ended.err.endswith(" kept in results/bench.db\n")
 
 
 @pytest.fixture

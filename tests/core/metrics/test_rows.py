@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_core import InputError, Metric, Task, UsageError
+from bench_core import InputError, Task, UsageError
 from bench_core.costs.bill import summarise_cost
 from bench_core.costs.error_costs import ErrorCosts
 from bench_core.metrics import Labels, default_metric, evaluate, families, parse_metric
@@ -33,19 +33,9 @@ def test_equal_class_scores_call_the_lowest_class():
     assert judge("accuracy", [[1, 1, 0], [0, 1, 1]], [0, 2]).values.tolist() == [1, 0]
 
 
-def test_balanced_accuracy_weighs_classes_alike_by_hand():
-    found = judge("balanced_accuracy", [1, -1, -1, -1], [1, 1, 0, 0], [1, 3, 5, 5])
-    assert found.mean == pytest.approx((1 / 4 + 1) / 2)
-
-
 def test_balanced_accuracy_is_the_mean_over_classes_that_occur():
     found = judge("balanced_accuracy", [[1, 0, 0], [1, 0, 0]], [0, 2])
     assert found.mean == pytest.approx(1 / 2)
-
-
-def test_log_loss_by_hand():
-    assert judge("log_loss", [0, np.log(3)], [1, 0]).values == pytest.approx([np.log(2), np.log(4)])
-    assert judge("log_loss", [[0, 0, np.log(2)]], [2]).mean == pytest.approx(np.log(2))
 
 
 def test_log_loss_of_far_scores_does_not_overflow():
@@ -107,12 +97,6 @@ def test_multiclass_auc_tells_apart_saturated_probabilities():
 
 def test_r2_of_equal_labels_is_nan():
     assert np.isnan(judge("r2", [1, 2], [3, 3]).mean)
-
-
-def test_squared_error_by_hand():
-    found = judge("mse", [1, 2], [3, 2], [1, 3])
-    assert found.values.tolist() == [4, 0]
-    assert found.mean == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("name", "scores"), [("accuracy", [1, 1]), ("auc", [[0, 1], [1, 0]])])
@@ -237,12 +221,6 @@ def test_arbitrary_text_is_a_metric_or_one_line(text):
     except UsageError as error:
         told = str(error)
     assert len(told.splitlines()) == 1
-
-
-def test_every_family_keeps_the_metric_protocol():
-    for metric in bench_metrics():
-        assert isinstance(metric, Metric)
-        assert metric.tasks <= frozenset(Task)
 
 
 def test_lower_is_better_for_losses_alone():
