@@ -145,6 +145,8 @@ def _pyfunc(folder: str | Path) -> dict[str, Any]:
     model = load(folder)
     # a column of integers with a missing cell is float64: accept any number
     columns = [ColSpec(AnyType(), name) for name in model.features]
+    # without them a row is billed mean prices
+    columns += [ColSpec(AnyType(), name, required=False) for name in model.price_columns]
     cap = ParamSchema([ParamSpec("cap", "double", -1.0)])  # -1: the export's, if any
     return {
         "loader_module": __name__,

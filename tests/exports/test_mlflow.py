@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_mlflow import load_model, log_model
+from helpers import calls
 from helpers.program_cases import PROGRAMS, folder_of
 from helpers.raw_cases import encoded, raw_and_features
 
-from bench_core import InputError, UsageError
+from bench_core import BudgetedClassifier, InputError, UsageError
 from bench_core.serving import load, write_folder
 from bench_core.serving.folder import read_folder, write_as
 
@@ -109,3 +110,14 @@ def test_without_mlflow_the_format_says_what_to_install(logged, tmp_path, monkey
 def test_what_is_no_folder_is_one_line(tmp_path):
     with pytest.raises(InputError, match="not an exported model"):
         log_model(tmp_path)
+
+
+def test_rows_are_billed_their_own_prices(tmp_path):
+    frame = calls.table()
+    X, y = frame.drop(columns=["label", "split"]), frame["label"]
+    how = {"costs": calls.COSTS, "parameters": {"trees": 3}}
+    model = BudgetedClassifier("gbrt", **how).fit(X, y).export(tmp_path / "model")
+    mlflow.pyfunc.save_model(str(tmp_path / "saved"), **bench_mlflow._pyfunc(tmp_path / "model"))
+    served = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
+    np.testing.assert_allclose(served.predict(X)["spent"], model.predict_rows(X).spent)
+    np.testing.assert_allclose(served.predict(X)["spent"], X.small_price + X.big_price)
