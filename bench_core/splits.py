@@ -163,13 +163,27 @@ class Splits:
         """Notes, including notes on costs."""
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
         if isinstance(self.cost_model, ByRow):
-            notes += (self._by_row(self.cost_model),)
+            what = "prices by row, mean (median, 95% quantile)"
+            notes += (f"{what}: {', '.join(self.prices_by_row)}; learners train on the means",)
         elif self.cost_model is not None:  # such as prices shared by the rows of a query
             name = self.cost_model.name
             notes += (f"costs by model {name!r}; learners trained on additive prices instead",)
         if self.task is Task.CHOICE and len(self.test):
             notes += (self._alone(),)
         return tuple(map(Note.of, notes))
+
+    @property
+    def prices_by_row(self) -> list[str]:
+        """Mean, median and 95% quantile of each column of prices in training, as text."""
+        costs, texts = self.cost_model, list[str]()
+        if not isinstance(costs, ByRow) or self.train.price_columns is None:
+            return texts
+        for column, quoted in zip(costs.column.tolist(), costs.quoted.tolist(), strict=True):
+            prices, when = self.train.price_columns[:, column], "quoted" if quoted else "metered"
+            shown = (np.average(prices, weights=self.train.weights), *np.quantile(prices, _SHOWN))
+            mean, median, high = (f"{value:.3g}" for value in shown)
+            texts.append(f"{self.price_columns[column]} {mean} ({median}, {high}; {when})")
+        return texts
 
     def _alone(self) -> str:
         """Describe each source of a choice alone, and the cheapest best answer of each row."""
@@ -191,18 +205,6 @@ class Splits:
             for name, y, cost in every
         )
         return f"alone on test rows: {', '.join(shown)}"
-
-    def _by_row(self, costs: ByRow) -> str:
-        """Describe the prices that differ by row."""
-        assert self.train.price_columns is not None
-        texts = []
-        for column, quoted in zip(costs.column.tolist(), costs.quoted.tolist(), strict=True):
-            prices, when = self.train.price_columns[:, column], "quoted" if quoted else "metered"
-            shown = (np.average(prices, weights=self.train.weights), *np.quantile(prices, _SHOWN))
-            mean, median, high = (f"{value:.3g}" for value in shown)
-            texts.append(f"{self.price_columns[column]} {mean} ({median}, {high}; {when})")
-        what = "prices by row, mean (median, 95% quantile)"
-        return f"{what}: {', '.join(texts)}; learners train on the means"
 
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices in ``unit``."""

@@ -144,7 +144,7 @@ def test_the_queries_give_what_the_export_says(home):
     frame = bench_core.load_run("last", store=home / "results" / "bench.db").frame()
     test = frame[(frame["split"] == "test") & (frame["status"] == "ok")]
     assert best["quality"].tolist() == [test["ndcg@5"].max()]
-    valid = frame[(frame["split"] == "valid") & (frame["total_cost"] <= 20)]
+    valid = frame[(frame["split"] == "valid") & (frame["cost"] <= 20)]
     assert chosen["point"].tolist() == [valid.loc[valid["ndcg@5"].idxmax(), "point"]]
     assert failed["status"].tolist() == ["failed"]
 
@@ -164,7 +164,7 @@ def test_python_reads_it_without_our_code(home, monkeypatch):
     exec(script, names)
     points, values = names["points"], names["by_query"]
     assert isinstance(points, pd.DataFrame)
-    assert {"learner", "ndcg@5", "total_cost"} <= {*points}
+    assert {"learner", "ndcg@5", "cost"} <= {*points}
     assert values.shape[0] > 0
     names["db"].close()
 
@@ -176,6 +176,7 @@ def printed(cells):
     return texts, [sorted(one["data"]) for one in outputs if "data" in one]
 
 
+@pytest.mark.slow  # a kernel of its own; test_the_page_on_python makes the same calls
 @pytest.mark.filterwarnings("ignore")  # of the kernel's libraries
 def test_the_notebook_prints_what_it_shows(tmp_path, monkeypatch):
     """``jupyter execute --inplace docs/notebook.ipynb`` renews its outputs."""

@@ -158,7 +158,7 @@ def summary(model: Predictor) -> list[str]:
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     if test is None:  # of an estimator
         where, test, reached = "validation", about["valid"], ""
-    paid = test["total_cost"]
+    paid = test["cost"]
     point = about["point"]
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     lines = [
@@ -173,6 +173,8 @@ def summary(model: Predictor) -> list[str]:
         )
     columns = count(len(model.features), "column")
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
+    if model.error_costs is not None:
+        lines.append("it answers with the class of least expected cost (Predictor.labels)")
     if least := model.least_cap:
         lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
@@ -221,7 +223,7 @@ def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     replay = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
-        "total_cost": (f"mean cost ({model.about['unit']})", cost),
+        "cost": (f"mean cost ({model.about['unit']})", cost),
         "cost_max": ("largest cost", cost),
     }
     lines = [[name, word(exported[f]), word(replay[f])] for f, (name, word) in figures.items()]

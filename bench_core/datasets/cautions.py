@@ -58,7 +58,8 @@ def rare_class(splits: Splits) -> list[str]:
     name = splits.class_names[k] if splits.class_names else str(k)
     return [
         f"{rarer:.1%} of rows are class {name}: a constant has accuracy {1 - rarer:.1%}; "
-        f"{option('metrics', 'auc')} judges by the order of scores instead"
+        f"{option('metrics', 'auc')} judges by the order of scores instead, "
+        f"{option('error_costs', like='COSTS')} by the cost of errors"
     ]
 
 

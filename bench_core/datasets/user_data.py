@@ -198,6 +198,8 @@ def prices_of_rows(columns: PricedColumns, frame: pd.DataFrame) -> FloatArray | 
             row = int(np.argmax(values < 0))
             raise InputError(f"{column.place(row)}, {at} is {values[row]:g}; correct it")
         missing = np.isnan(values)
+        if missing.any() and not priced.features:  # of errors
+            raise InputError(f"{column.place(int(np.argmax(missing)))}, {at} is missing")
         if missing.any():
             cells = frame[priced.among([*frame.columns])]
             bought = ((cells.notna()) & (cells != "")).to_numpy().any(axis=1) & missing

@@ -101,7 +101,7 @@ class FileData(TableOptions):
         columns: dict[str, None] = {}  # of all files
         by_row = self.prices_by_row
         if self.costs:
-            by_row = price_columns_of(local_path(self.costs), self.encoding) or by_row
+            by_row = (*price_columns_of(local_path(self.costs), self.encoding), *by_row)
         options: TableOptions = replace(self, prices_by_row=by_row)
         parts: dict[str, Part | TablePart] = {}
         for name in SPLITS:

@@ -10,7 +10,8 @@ shows the inputs of its predictions:
   replaced, once by NaN and once by other rows' values; predictions must not change.
 - *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides unbought
   cells, and reveals them one by one. Under each cap and at single points, an instance that has
-  answered nothing else must do the same, and so must the policy's program.
+  answered nothing else must do the same, and so must the policy's program. Metered prices of
+  sensors that a row did not buy are replaced, too, and nothing may change.
 - *in order*: bills declare the ``order`` of purchases. The check of *all alike* applies. The model
   also sees only a row's purchases before a random step, and must buy the same in that step.
 
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.by_row import ByRow, on_rows
+from bench_core.costs.by_row import ByRow, PricedRows, on_rows
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.errors import UsageError, check_memory
@@ -291,18 +292,37 @@ class _Audit:
         features, rows, unit_of = gather(self.examples.features, chosen)
         block = _Block(features, rows, unit_of, chosen, [])
         point, n = (*self.path.points, *self.path.others)[k], len(rows)
+        costs = on_rows(self.costs, self.examples, rows)
+
+        def asked(costs: CostModel) -> _Answer:
+            found = (
+                model.predict_capped(features, point[CAP], costs)
+                if CAP in point
+                else model.predict_at(features, point)
+            )
+            return _Answer.of(plain(found, n, self.costs, self.classes), n)
+
         try:
-            if CAP in point:
-                costs = on_rows(self.costs, self.examples, rows)
-                found = model.predict_capped(features, point[CAP], costs)
-            else:
-                found = model.predict_at(features, point)
-            answer = _Answer.of(plain(found, n, self.costs, self.classes), n)
+            answer = asked(costs)
+            others = self._at_other_prices(costs, answer) if CAP in point else None
+            replaced = answer if others is None else asked(others)
         except Exception as error:
             check_memory(error)
             what = f"it raises {type(error).__name__}: {error}"
             raise AuditError(f"asked at {dict(point)} alone, {what}") from error
         self._as_in_the_trial(block, k, answer, "depend on its answers at other points or caps")
+        doing = "where metered prices that it did not pay are replaced by other rows'"
+        for what, same in answer.compared(replaced, self._scale(k), features.queries):
+            block.require(same, np.arange(n), point, f"{doing}, {what}")
+
+    def _at_other_prices(self, costs: CostModel, answer: _Answer) -> CostModel | None:
+        """Return the cost model of rows with metered prices of other rows where they bought
+        nothing; None if no price is metered."""
+        if not isinstance(costs, PricedRows) or costs.quoted.all():
+            return None
+        hidden = ~self._mask(answer.bits)[:, costs.priced] & ~costs.quoted
+        paid = np.where(hidden, self.rng.permuted(costs.paid, axis=0), costs.paid)
+        return replace(costs, paid=paid)
 
     def _in_blocks(self) -> list[IntArray]:
         """All queries (or rows) in random order, in blocks."""

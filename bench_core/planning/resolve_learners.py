@@ -103,6 +103,9 @@ def check_owners(settings: Iterable[Override], names: Collection[str], registry:
         if setting.owner not in known:
             what = unknown("learner or data set", setting.owner, known)
             raise UsageError(f"{setting.given}: {what}")
+        if setting.owner in registry.learners and setting.owner in registry.datasets:
+            remedy = "name the data set differently"
+            raise UsageError(f"{setting.given}: a learner and a data set have this name; {remedy}")
         if setting.owner not in names:
             remedy = f"add it with {option('learners')} or set the parameter that holds it"
             raise UsageError(f"{setting.given}: {setting.owner!r} is not in this run; {remedy}")

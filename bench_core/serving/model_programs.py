@@ -1,4 +1,4 @@
-"""Programs of fitted models: at a point, and of a path under a cap."""
+"""Programs of fitted models: at a point, of a path under a cap, and with calibrated answers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,8 +8,9 @@ import numpy as np
 
 from bench_core.data import Features
 from bench_core.errors import UsageError
+from bench_core.metrics.calibration import Calibration
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import Exportable, Program, Stop, compact, in_sequence
+from bench_core.serving.program import Exportable, Finish, Program, Stop, compact, in_sequence
 
 
 def capped_program(model: Any, learner: str, features: int) -> Program | PolicyProgram:
@@ -41,3 +42,23 @@ def program_of(
         )
     program: Program | PolicyProgram = model.program(point)
     return compact(program) if isinstance(program, Program) else program
+
+
+def calibrated_program(
+    program: Program | PolicyProgram, calibration: Calibration, capped: bool
+) -> Program | PolicyProgram:
+    """Return a program that calibrates its answers; if ``capped``, also without a purchase."""
+    slope, base = calibration.slope, np.array(calibration.base)
+    if isinstance(program, PolicyProgram):  # the last step answers
+        *values, answer = program.scores.steps
+        bias = answer.bias.copy()
+        bias[: len(base)] = slope * (bias[: len(base)] + base)
+        answer = replace(answer, weights=slope * answer.weights, bias=bias)
+        return replace(program, scores=replace(program.scores, steps=[*values, answer]))
+    line = Finish(calibration.base, slope=slope)
+    finishes = [step.finish.followed(line) if step.finish else line for step in program.steps]
+    steps = [replace(s, finish=f) for s, f in zip(program.steps, finishes, strict=True)]
+    nothing = program.nothing
+    if capped and nothing is not None:
+        nothing = slope * (base + nothing)
+    return replace(program, steps=steps, nothing=nothing)

@@ -31,6 +31,7 @@ from bench_core.serving.row_state import (
 )
 from bench_core.serving.row_walk import (
     ASKED,
+    BILLED,
     BY_STEP,
     CAPPED_BY_STEP,
     ENDED_HOW,
@@ -59,6 +60,10 @@ class RowWalk:
     def __init__(self, program: Program, needs: FeatureNeeds) -> None:
         self.program, self.needs, self.prices = program, needs, needs.prices
         self.packed = pack(program, needs.costs)
+        if needs.prices is not None and not (needs.prices.split or needs.prices.tree):
+            uses = self.packed.uses.copy()
+            uses[:, BILLED] = 0  # a cap need not be compared before each split
+            self.packed = self.packed._replace(uses=uses)
         self.features = program.features
         self.pauses = program.in_queries or any(step.kernel is not None for step in program.steps)
         self._free: list[Room] = []

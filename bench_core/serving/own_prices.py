@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,13 @@ class OwnPrices:
         self._column = {s: names[c] for s, c in zip(sensors, costs.column.tolist(), strict=True)}
         self._quoted = {s for s, quoted in zip(sensors, costs.quoted, strict=True) if quoted}
         self._asked: list[set[int]] = [set() for _ in range(len(prices))]  # sensors
+
+    def at_means(self, rows: int) -> "OwnPrices":
+        """Return rows whose prices are not known, from prices of one row at the means."""
+        prices = copy(self)
+        prices.each = self.each.repeat(rows, axis=0)
+        prices._asked = [set() for _ in range(rows)]
+        return prices
 
     def part(self, start: int, stop: int) -> "OwnPrices":
         """Return the known prices of some rows."""
@@ -66,8 +74,10 @@ class OwnPrices:
 
     def _keep(self, row: int, sensors: Sequence[int], cells: Sequence[Any]) -> None:
         for s, cell in zip(sensors, cells, strict=True):
-            (amount,) = _amounts([cell], self._column[s])
-            self.each[row, s] = self.each[row, s] if np.isnan(amount) else amount
+            if type(cell) is not float or not 0.0 <= cell < inf:
+                (cell,) = _amounts([cell], self._column[s])
+            if cell == cell:  # not NaN
+                self.each[row, s] = cell
 
 
 def prices_in(X: Mapping[str, Any], names: Sequence[str]) -> FloatArray | None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import Array, Float32Array, FloatArray, IntArray
 from bench_core.costs.by_row import ByRow
+from bench_core.costs.error_costs import ErrorCosts, answers_of_least_cost
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries, Task
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, shortened
 from bench_core.sequential import ROUNDING
 from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Explanation, Record, Watch
@@ -72,6 +73,10 @@ class Predictor:
         self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
         self.price_columns: tuple[str, ...] = tuple(folder.about.get("price_columns", ()))
+        errors = folder.about.get("error_costs")
+        self.error_costs: ErrorCosts | None = errors and ErrorCosts(
+            *(np.array(errors[name]) for name in ("matrix", "column"))
+        )
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
@@ -107,10 +112,9 @@ class Predictor:
 
     def __repr__(self) -> str:
         """Return what it is and what it may ask for."""
-        about, few = self.about, ", ".join(self.features[:5])
-        more = f" and {len(self.features) - 5} more" if len(self.features) > 5 else ""
+        about, few = self.about, shortened(self.features, 5)
         where = f"{about.get('learner', 'model')} on {about.get('dataset', 'data')}"
-        return f"<Predictor of {where}: asks for {few or 'nothing'}{more}; {self.meaning}>"
+        return f"<Predictor of {where}: asks for {few or 'nothing'}; {self.meaning}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -152,14 +156,6 @@ class Predictor:
         """
         return self._run(1, None, cap, _of_row(acquire, "predict"))[0]
 
-    def label(self, answer: Answer) -> str:
-        """Return the class that an answer predicts, or the source whose answer to return."""
-        scores = np.atleast_1d(answer.score)
-        number = scores.argmax() if len(scores) > 1 else int(scores[0] > 0)
-        if not self.classes:
-            raise UsageError(f"a {self.about.get('task', 'model without')} task has no classes")
-        return self.classes[number]
-
     def explain(self, row: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Explanation:
         """Explain the answer of one row, given as to ``predict``: what it bought in order, the
         score after each step, and why it stopped.
@@ -187,7 +183,7 @@ class Predictor:
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
-        if not documents >= 0:
+        if not isinstance(documents, int | np.integer) or documents < 0:
             raise UsageError(f"documents is the number of documents, not {documents!r}")
         queries = Queries.from_sizes(np.array([documents])) if documents else None
         return self._run(documents, queries, cap, acquire)
@@ -243,10 +239,17 @@ class Predictor:
         """Return the prices of rows, the means without ``prices`` (n, c)."""
         if not isinstance(self.costs, ByRow):
             return None
+        if prices is None:
+            return self._means.at_means(rows)
+        return OwnPrices(self.costs, self.price_columns or ("",) * prices.shape[1], prices)
+
+    @cached_property
+    def _means(self) -> OwnPrices:
+        """Mean prices of one row."""
+        assert isinstance(self.costs, ByRow)
         width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
         names = self.price_columns or ("",) * width
-        prices = np.full((rows, width), np.nan) if prices is None else prices
-        return OwnPrices(self.costs, names, prices)
+        return OwnPrices(self.costs, names, np.full((1, width), np.nan))
 
     def _rows(
         self, cells: Float32Array, queries: Queries | None, cap: float | None, own: OwnPrices | None
@@ -309,6 +312,17 @@ class Predictor:
         """Return class probabilities (n, K) of known rows. Raises UsageError for other tasks."""
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
 
+    def labels(self, scores: Any) -> Array:
+        """Return the class, or the source whose answer to return, (n,) of each row by its scores
+        (n,) or (n, K): the class of least expected cost if errors have costs, else the most likely.
+        UsageError for other tasks."""
+        classes = len(self.classes)
+        if not classes:
+            raise UsageError(f"a {self.about['task']} model has no classes; use the scores")
+        matrix = 1.0 - np.eye(classes) if self.error_costs is None else self.error_costs.matrix
+        scores = np.asarray(scores, dtype=np.float64)
+        return np.array(self.classes)[answers_of_least_cost(scores, matrix)]
+
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
     ) -> list[Answer]:
@@ -346,7 +360,9 @@ class Predictor:
 
     def _limit(self, cap: float | None, queries: Queries | None = None) -> float | None:
         """Return the cap of rows, None for none. Raises UsageError if there can be none."""
-        if cap is not None and not cap >= 0:  # NaN is not
+        if cap is not None and not (
+            isinstance(cap, int | float | np.number) and cap >= 0
+        ):  # NaN is not
             raise UsageError(f"cap={cap!r}: a cap must be a number of at least 0")
         cap = min(inf if limit is None else limit for limit in (cap, self.cap))
         if cap == inf:

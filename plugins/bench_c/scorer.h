@@ -32,7 +32,7 @@ extern const char *const bench_names[BENCH_FEATURES];
 @price_names@
 @encoders@@score@/* The same with BENCH_OUTPUTS scores; returns the kind of end. */
 int bench_scores(const struct bench_source *source, double *scores, double *spent);
-
+@answer@
 #ifdef __cplusplus
 }
 #endif

@@ -21,7 +21,7 @@ from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.predictor import meaning_of
+from bench_core.serving.predictor import classes_of, meaning_of
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
 from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
@@ -60,6 +60,7 @@ def header(folder: Folder) -> str:
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
         "score": _SCORE if single else "",
         **dict.fromkeys(("prices", "price", "price_names", "price_count"), ""),
+        "answer": _answer_header(classes_of(about)),
     }
     if columns := _price_columns(folder):
         values |= {"prices": _PRICES, "price": _PRICE, "price_names": _PRICE_NAMES}
@@ -73,6 +74,15 @@ def header(folder: Folder) -> str:
 def _price_columns(folder: Folder) -> Sequence[str]:
     """Return the columns of prices by row, () if there are none."""
     return folder.about.get("price_columns", ()) if isinstance(folder.costs, ByRow) else ()
+
+
+def _answer_header(classes: Sequence[str]) -> str:
+    """Return the declaration of the function that answers with a class."""
+    if not classes:
+        return ""
+    names = ", ".join(f"{k} {_shown(name)}" for k, name in enumerate(classes))
+    words = f"/* The number of the class of least expected cost, by its scores: {names}. */"
+    return f"\n{words}\nint bench_answer(const double *scores);\n"
 
 
 def _cap(folder: Folder) -> float:
@@ -134,6 +144,13 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
     constants["COMMAS"] = int(any(column.format == COMMA for column in folder.encodings))
     if constants["DATES"] or constants["COMMAS"]:
         constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
+    parts = ["trees.c", engine]
+    if classes := len(classes_of(folder.about)):
+        errors = folder.about.get("error_costs") or {"matrix": 1 - np.eye(classes)}
+        constants["CLASSES"] = classes
+        by_class = ",\n".join(_numbers(row) for row in errors["matrix"])
+        tables.append(f"static const double error_costs[][CLASSES] = {{\n{by_class}\n}};")
+        parts.append("answer.c")
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
     constants["BY_ROW"] = 0
     if (columns := _price_columns(folder)) and isinstance(folder.costs, ByRow):
@@ -148,7 +165,7 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
         texts = ", ".join(map(_string, columns))
         named += f"\nconst char *const bench_prices[BENCH_PRICES] = {{{texts}}};"
     defined = [f"#define {name} {value}" for name, value in constants.items()]
-    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("trees.c", engine))
+    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in parts)
     text = text.replace("/* constants */\n", "\n".join(defined) + "\n")
     text = text.replace("/* encoders */\n", _encoders(folder)[1])
     return text.replace("/* tables */\n", "\n".join([*tables, named]) + "\n")

@@ -127,7 +127,8 @@ class OpinionPool:
             context.progress(s + 1, len(sets))
         quality = 1 - np.average(doubt, axis=1, weights=train.weights)
         t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
-        price = t * max(1e-9, quality.max() - quality[0]) / max(prices.everything, 1e-9)
+        unit = max(1e-9, quality.max() - quality[0]) / max(prices.everything, 1e-9)
+        price = t * float(f"{unit:.9g}")  # the same points for copies of rows
         by_row = train.prices if train.prices is not None else prices.sensor
         cost = np.broadcast_to(by_row @ purchases.sets[experts].T, (len(train), len(experts)))
         gains = _backward(sets, doubt, cost, price, train.weights)

@@ -11,9 +11,10 @@ Departures
   any number of sources, and the free columns of the table.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnEngine
@@ -24,6 +25,8 @@ from bench_trees.ensemble import Ensemble
 from bench_core import Examples, FitContext, Prices, Task, param, provide_learners
 from bench_core.arrays import BoolArray, FloatArray
 
+Binned = tuple[Any, Any]
+"""Bins of columns, and the rows' words."""
 FOLDS = 4
 CHUNK = 20
 """Trees added at a time; their number is a multiple, or as asked."""
@@ -57,14 +60,18 @@ class Router(OnEngine):
             for j, e in zip(codes, splits.encodings, strict=True)
             if e.texts and not e.one_hot and free[j]
         ]
-        part, grown = np.random.default_rng([context.seed, 5]).permutation(len(train)) % FOLDS, []
-        folds = [(taken(rows, part != f), taken(rows, part == f)) for f in range(FOLDS)]
+        fold = np.random.default_rng([context.seed, 5]).permutation(len(train)) % FOLDS
+        count = FOLDS if len(train) >= 10 * FOLDS else 0  # too few rows: tables alone
+        parts = [taken(rows, fold != f) for f in range(count)]
+        held = [taken(rows, fold == f) for f in range(count)]
+        bins = [binned(each, coded, context.threads) for each in (*parts, rows)]
+        chunks, grown = -(-self.trees // CHUNK), list[Ensemble]()
         for k in range(len(calls)):
-            errors: FloatArray = np.zeros(1)  # too few rows: tables alone
-            for others, held in folds if len(train) >= 10 * FOLDS else ():
-                errors = errors + self._grown(k, coded, others, held, self._chunks, context)[1]
+            errors: FloatArray = np.zeros(chunks + 1)
+            for each, others, of_part in zip(parts, held, bins, strict=False):
+                errors += self._grown(k, each, of_part, others, chunks, context.threads)[1]
             length = int(np.argmin(errors))
-            grown.append(self._grown(k, coded, rows, None, length, context)[0])
+            grown.append(self._grown(k, rows, bins[-1], None, length, context.threads)[0])
             context.progress(k + 1, len(calls))
         base = np.concatenate([trees.base for trees in grown])
         width = [replace(t, base=base, output=t.output + k) for k, t in enumerate(grown)]
@@ -73,54 +80,58 @@ class Router(OnEngine):
         worth = lambdas(sums(scores, rows.X), paid, self.points)
         return CallRouter(scores, calls, prices, worth)
 
-    @property
-    def _chunks(self) -> int:
-        """Number of times that trees are added, a few at a time."""
-        return -(-self.trees // CHUNK)
-
     def _grown(
         self,
         k: int,
-        coded: list[int],
         train: Examples,
+        bins: Sequence[Binned],
         held: Examples | None,
         chunks: int,
-        context: FitContext,
+        threads: int,
     ) -> tuple[Ensemble, FloatArray]:
         """Return the trees of source k, and the squared errors on ``held`` after the tables and
         after each chunk of trees."""
-        from bench_trees import Settings, boost, find_bins
+        from bench_trees import Settings, boost
         from bench_trees.losses import Squared
 
-        y, weights = train.y[:, k] - train.y.mean(axis=1), train.weights
-        base, errors = np.array([np.average(y, weights=weights)]), list[float]()
+        y, tables = train.y[:, k] - train.y.mean(axis=1), len(bins) - 1
+        base, errors = np.array([np.average(y, weights=train.weights)]), np.zeros(chunks + 1)
         parts = [Ensemble.of_trees([], [], base, train.X.shape[1])]
         table = Settings(trees=1, learning_rate=1.0, max_leaves=255, max_depth=None,
                          min_rows=1, l2=self.prior)  # fmt: skip
         trees = Settings(trees=min(CHUNK, self.trees), learning_rate=self.learning_rate,
                          max_leaves=self.leaves, min_rows=self.min_rows)  # fmt: skip
-        every = [*range(train.X.shape[1])]
-        stages = [*(([j], table) for j in coded), *[(every, trees)] * chunks]
-        at = np.full((1, len(train)), base[0])
-        for stage in range(len(stages) + 1):
-            if held is not None and stage >= len(coded):
-                missed = held.y[:, k] - held.y.mean(axis=1)
-                for grown in parts:
-                    missed = missed - sums(grown, held.X)[:, 0]
-                errors.append(float(held.weights @ missed**2))
-            if stage == len(stages):
+        at, missed = np.full((1, len(train)), base[0]), np.zeros(0)
+        if held is not None:
+            missed = held.y[:, k] - held.y.mean(axis=1) - base[0]
+        for stage in range(tables + chunks + 1):
+            if held is not None and stage >= tables:
+                errors[stage - tables] = held.weights @ missed**2
+            if stage == tables + chunks:
                 break
-            columns, settings = stages[stage]
-            X = np.full_like(train.X, np.nan)
-            X[:, columns] = train.X[:, columns]
-            bins = find_bins(X, 255, train.multiplicity, context.threads)
+            edges, words = bins[min(stage, tables)]
             more = boost(
-                bins.words(X, context.threads), bins, y, loss=Squared(), settings=settings,
-                start=at, multiplicity=train.multiplicity, threads=context.threads,
+                words, edges, y, loss=Squared(), settings=table if stage < tables else trees,
+                start=at, multiplicity=train.multiplicity, threads=threads,
             )  # fmt: skip
             parts.append(replace(more, base=np.zeros(1), diverged=False))
             at += sums(parts[-1], train.X).T
-        return replace(Ensemble.concat(parts), base=base), np.array(errors)
+            if held is not None:
+                missed -= sums(parts[-1], held.X)[:, 0]
+        return replace(Ensemble.concat(parts), base=base), errors
+
+
+def binned(rows: Examples, coded: Sequence[int], threads: int) -> list[Binned]:
+    """Return bins and words of each column of categories alone, then of all columns."""
+    from bench_trees import find_bins
+
+    tables = []
+    for columns in (*([j] for j in coded), [*range(rows.X.shape[1])]):
+        X = np.full_like(rows.X, np.nan)
+        X[:, columns] = rows.X[:, columns]
+        bins = find_bins(X, 255, rows.multiplicity, threads)
+        tables.append((bins, bins.words(X, threads)))
+    return tables
 
 
 def taken(rows: Examples, chosen: BoolArray) -> Examples:

@@ -94,7 +94,12 @@ def test_gates_of_probabilities(tmp_path):
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
 
 
-@pytest.mark.parametrize("seed", range(8))
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize(
+    "seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))]
+)
 def test_a_policy_in_c_serves_as_the_predictor_does(seed, tmp_path):
     policy = random_policy(seed, evaluation=seed % 2 == 1)
     folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
@@ -109,7 +114,7 @@ def test_a_policy_in_c_serves_as_the_predictor_does(seed, tmp_path):
 
 
 def test_policies_of_all_kinds_are_compiled():
-    policies = [random_policy(seed) for seed in range(8)]
+    policies = [random_policy(seed) for seed in SEEDS]
     for name in ("rule", "skip"):
         assert len({getattr(p, name) for p in policies}) == 2
     assert any(len(p.marked) for p in policies)

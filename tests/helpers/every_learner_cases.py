@@ -300,6 +300,24 @@ TROUBLES = {
 }
 
 
+ROUNDS = (
+    (
+        "a constant and an all-missing feature",
+        "many copies",
+        "free features beside an enormous cost",
+    ),
+    ("cells missing at test alone", "everything enormous", "one query"),
+    ("extreme values", "everything minute", "queries of one document"),
+    ("all free", "enormous labels"),
+    ("a class without a training row",),
+    ("a single feature",),
+    ("nothing varies",),
+    ("one training class",),
+    ("one class everywhere",),
+    ("a row of each class",),
+)
+"""Troubles that a learner meets together, as none hides another."""
+
 ONLY_FOR = {
     "one query": Task.RANKING,
     "queries of one document": Task.RANKING,

@@ -109,8 +109,8 @@ def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, 
 
 def test_the_point_is_the_best_on_validation_within_the_budget(bench, done):
     points = validation(bench)
-    budget = float(points["total_cost"].quantile(0.5, interpolation="nearest"))
-    within = points[points["total_cost"] <= budget].sort_values("total_cost")
+    budget = float(points["cost"].quantile(0.5, interpolation="nearest"))
+    within = points[points["cost"] <= budget].sort_values("cost")
     best = json.loads(within.loc[within["accuracy"].idxmax(), "point"])
     assert bench("model", "export", *GBRT, "-b", str(budget), "-o", "model").status == 0
     about = load("model").about
@@ -130,7 +130,7 @@ def test_a_cap_bounds_the_cost_of_every_row(bench, done):
 
 
 def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
-    limit = float(validation(bench)["total_cost"].median())  # less than some rows of all points
+    limit = float(validation(bench)["cost"].median())  # less than some rows of all points
     assert bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).status == 0
     words = ("-b", repr(limit), "--budget-kind", "cap", "-o", "model")
     ended = bench("model", "export", *GBRT, *words)
@@ -184,12 +184,18 @@ def test_rows_of_svmlight_go_with_a_model_of_numbered_columns(bench, done):
 def test_rows_of_the_training_are_named(bench, done):
     assert bench("model", "export", *GBRT, "--budget", "inf", "-o", "model").status == 0
     frame = pd.read_csv("data.csv")
-    frame.assign(a=frame["a"] + 0.25).to_csv("new.csv", index=False)
+    other = frame.assign(a=frame["a"] + 0.25)
+    other.to_csv("new.csv", index=False)
     known, new = (bench("model", "check", "model", "-d", f"{n}.csv").err for n in ("data", "new"))
     found = re.search(r"note: (\d+) of 120 rows equal training or validation rows", known)
     assert found, known
     assert 90 < int(found[1]) <= 120  # four in five, and test rows with equal cells
     assert new == ""
+    half = 2 * int(found[1]) - 120  # as many rows of the run as others
+    for count in (half, half + 1):
+        pd.concat([frame, other.head(count)]).to_csv("mixed.csv", index=False)
+        said = bench("model", "check", "model", "-d", "mixed.csv").err
+        assert ("rows equal" in said) == (count == half)
 
 
 def test_labels_are_those_of_training(bench, done):
