@@ -24,6 +24,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.contracts import check, check_name, learner_of, name_of
+from bench_core.data import Task
 from bench_core.errors import BenchError, UsageError, blaming, option, require, unknown
 from bench_core.option_fields import short
 from bench_core.parameters import (
@@ -173,7 +174,7 @@ def choose_learners(
     entries = list(
         request.learners
         or suite.learners
-        or _first_board(FIRST_OF_CHOICE if request.choose else FIRST, registry, settings, notify)
+        or _first_board(_first(request, registry), registry, settings, notify)
     )
     objects = _instances([x for x in entries if not isinstance(x, str)], settings, registry)
     object_names = {learner.name for learner in objects}
@@ -214,6 +215,16 @@ def choose_learners(
     if twice := object_names.intersection(by_name):
         raise UsageError(f"learner {min(twice)!r} is requested by name and as an object: keep one")
     return [*chosen, *objects]
+
+
+def _first(request: RunRequest, registry: Registry) -> Sequence[str]:
+    """Return the default learners for the data of a request."""
+    named = [registry.datasets.get(d) if isinstance(d, str) else d for d in request.data]
+    tasks = {getattr(dataset, "task", None) for dataset in named}
+    choice = bool(request.choose) or Task.CHOICE in tasks
+    if choice and tasks <= {Task.CHOICE, None}:
+        return FIRST_OF_CHOICE
+    return (*FIRST, *FIRST_OF_CHOICE) if choice else FIRST
 
 
 def _first_board(

@@ -11,9 +11,13 @@ from bench_core import BenchError, Examples, InputError, Splits, Task, UsageErro
 from bench_core.contracts import labels_fault
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.datasets.table_options import TableOptions
-from bench_core.datasets.user_arrays import array_splits
+from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.execution.contract import ContractError, check_returned
 from bench_core.metrics import Labels, evaluate, parse_metric
+from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_learners import choose_learners
+from bench_core.planning.suites import NO_SUITE
+from bench_core.plugins import load_registry
 
 N = 90
 COSTS = {
@@ -152,3 +156,17 @@ def test_an_answer_that_was_not_bought_is_refused():
     unpaid = Prediction({"p": 1}, np.array([1.0, 1.0]), bill)
     with pytest.raises(ContractError, match="row 0 of a block returns the answer of source 1"):
         check_returned(unpaid, splits.costs, splits.calls)
+
+
+def test_without_learners_a_choice_has_its_own():
+    line = "learners: best-single, cascade, router (a first board)"
+    notes = []
+    for request in (
+        RunRequest(data=("a",), choose=("*_score",)),
+        RunRequest(data=(InMemory("calls", choice([[0, 1], [0.5, 0]])),)),
+    ):
+        chosen = choose_learners(
+            request, NO_SUITE, load_registry(), (), lambda text, _: notes.append(text)
+        )
+        assert [learner.name for learner in chosen] == ["best-single", "cascade", "router"]
+    assert len([text for text in notes if text.startswith(line)]) == 2
