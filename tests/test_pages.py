@@ -56,6 +56,15 @@ def test_the_page_on_ranking_leads_from_files_to_a_model_in_python_and_c(reader)
     follow(RANKING.replace("```python\n", "```file\n"), near)  # LightGBM's releases differ a little
 
 
+def test_the_page_on_services_leads_from_logged_calls_to_an_exported_cascade(reader):
+    text = page("services.md")
+    write(text, reader)
+    follow(
+        f"```sh\npython make_calls.py\n```\n{text}".replace("```python\n# make", "```file\n# make"),
+        near,
+    )
+
+
 def test_the_page_on_choice_leads_from_logged_calls_to_a_served_cascade(reader):
     follow(page("learners/choice.md"), near)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bench_core import InputError, Source, Splits, Task, provide_datasets
+from bench_core.arrays import FloatArray
 from bench_core.datasets.readers.tables import read_table
 from bench_datasets._logged_calls import (
     TEXT,
@@ -87,6 +88,7 @@ class _Nine:
         "bench_datasets._logged_calls",
         "bench_datasets._plain_pickle",
     )
+    task: ClassVar[Task]
     files: ClassVar[tuple[str, ...]]
     label: ClassVar[str] = ""
     """The publisher's key of the right answer."""
@@ -160,7 +162,8 @@ class _Nine:
             f"{model}_price": 1e6 * np.array(dollars, dtype=np.float64),
         }
 
-    def _splits(self, source: Source, seed: int, y: str, **rest: Any) -> Splits:
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Draw the halves by ``seed``; every size uses all rows."""
         path, frame = self.table(source)
         answer = "answer" if self.label else "answer_chars"
         sensors = [
@@ -168,44 +171,92 @@ class _Nine:
             for m in MODELS
         ]
         columns = [name for sensor in sensors for name in (*sensor.columns, sensor.price)]
-        require(path, frame, ("group", "subject", *TEXT, *columns, *([y] if y else [])))
+        correct = [f"{m}_correct" for m in MODELS]
+        letter = self.task is Task.MULTICLASS
+        truth = ["label"] if letter else correct
+        require(path, frame, ("group", "subject", *TEXT, *columns, *truth))
         for m in MODELS:
             raw = frame[f"{m}_confidence"].to_numpy(np.float64)
             frame[f"{m}_confidence"] = np.where(np.isneginf(raw), _NO_CONFIDENCE, raw)
+        y = frame[correct].to_numpy(np.float64) if not letter else _letters(path, frame["label"])
         group = frame["group"].to_numpy(np.int64)
-        labels = np.array([LETTERS.find(str(letter)) for letter in frame[y]], dtype=np.float64)
-        if (labels < 0).any():
-            row = int(np.argmax(labels < 0))
-            raise InputError(f"{path}, row {row + 1}: label {frame[y].iloc[row]!r} is no letter")
-        free = ("subject", *TEXT)
         return splits(
-            frame, labels, halves(group, seed), free, sensors, UNIT, group,
-            class_names=tuple(LETTERS), **rest,
+            frame, y, halves(group, seed), ("subject", *TEXT), sensors, UNIT, group,
+            class_names=tuple(LETTERS) if letter else MODELS,
         )  # fmt: skip
 
 
-class MmluLetter(_Nine):
-    """The right letter of MMLU's questions from the answers of nine models."""
+def _letters(path: Path, labels: pd.Series[Any]) -> FloatArray:
+    wrong = ~labels.isin([*LETTERS])
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        what = f"row {row + 1}: label {labels.iloc[row]!r:.40} is not one of {', '.join(LETTERS)}"
+        raise InputError(f"{path}, {what}; get the file again")
+    return np.array([LETTERS.index(letter) for letter in labels], dtype=np.float64)
 
-    name: ClassVar[str] = "nine-llms-mmlu-letter"
-    task: ClassVar[Task] = Task.MULTICLASS
+
+class Mmlu(_Nine):
+    """Which of nine models answers a question of MMLU: scores are 1 for the right letter.
+
+    A call yields the letter and its log-probability, at a quoted price. Needs llm/mmlu.csv or the
+    publisher's six files.
+    """
+
+    name: ClassVar[str] = "nine-llms-mmlu"
+    task: ClassVar[Task] = Task.CHOICE
     title: ClassVar[str] = "nine language models' answers on MMLU, billed by the token"
     files = _files("mmlu")
     label = "answer"
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Draw the halves by ``seed``; every size uses all rows."""
-        return self._splits(source, seed, "label")
 
+class MedMcqa(_Nine):
+    """Which of nine models answers a question of MedMCQA: scores are 1 for the right letter.
 
-class MedMcqaLetter(MmluLetter):
-    """The right letter of MedMCQA's questions from the answers of nine models."""
+    A call yields the letter and its log-probability, at a quoted price. Needs llm/medmcqa.csv or
+    the publisher's six files.
+    """
 
-    name: ClassVar[str] = "nine-llms-medmcqa-letter"
+    name: ClassVar[str] = "nine-llms-medmcqa"
+    task: ClassVar[Task] = Task.CHOICE
     title: ClassVar[str] = "nine language models' answers on MedMCQA, billed by the token"
     files = _files("medmcqa")
     label = "cop"
     subject = "subject_name"
 
 
-bench_datasets = provide_datasets(MmluLetter, MedMcqaLetter)
+class TruthfulQa(_Nine):
+    """Which of nine models answers a question of TruthfulQA: scores are a language model's verdict.
+
+    A call yields the length of the answer and the log-probability of the model's own verdict on it,
+    at a price that is known afterwards. One of nine right may be luck: the oracle is out of reach.
+    Needs llm/truthfulqa.csv or the publisher's six files.
+    """
+
+    name: ClassVar[str] = "nine-llms-truthfulqa"
+    task: ClassVar[Task] = Task.CHOICE
+    title: ClassVar[str] = "nine language models' answers on TruthfulQA, billed by the token"
+    files = _files("truthfulqa")
+    subject = "category"
+
+
+class MmluLetter(Mmlu):
+    """The right letter of a question of MMLU, from the answers of nine models.
+
+    As nine-llms-mmlu, but the answers may be combined.
+    """
+
+    name: ClassVar[str] = "nine-llms-mmlu-letter"
+    task: ClassVar[Task] = Task.MULTICLASS
+
+
+class MedMcqaLetter(MedMcqa):
+    """The right letter of a question of MedMCQA, from the answers of nine models.
+
+    As nine-llms-medmcqa, but the answers may be combined.
+    """
+
+    name: ClassVar[str] = "nine-llms-medmcqa-letter"
+    task: ClassVar[Task] = Task.MULTICLASS
+
+
+bench_datasets = provide_datasets(Mmlu, MedMcqa, TruthfulQa, MmluLetter, MedMcqaLetter)

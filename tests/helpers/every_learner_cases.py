@@ -16,6 +16,7 @@ POLICIES = {
     "bayes-cmi",
     "exact-dp",
     "masked-gbrt",
+    "opinion-pool",
     "tree-dime",
 }
 """Learners of sequential policies."""
@@ -87,6 +88,7 @@ def quick_settings(count=5):
         "lightgbm-cegb": trees,
         "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
+        "opinion-pool": {"calls": 2, "parts": 2, "points": 5},
         "qwyc": {**base, "every": 2},
         "random-forest": {"trees": count},
         "random-order": {**trees, "steps": 3},

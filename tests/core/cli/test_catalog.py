@@ -113,6 +113,15 @@ def test_show_tells_which_files_of_a_data_set_are_there(bench, tmp_path):
     assert ("bench data fetch letters" in shown, "bench data fetch letters" in missing) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "licence"),
+    [("nine-llms-mmlu", "none stated"), ("routellm-mmlu", "Apache-2.0"), ("llmrouter", "MIT")],
+)
+def test_show_says_which_licence_a_publisher_states(name, licence, bench):
+    assert f"  licence: {licence}" in bench("show", name).out.splitlines()
+    assert "licence" not in bench("show", "letters", "--kind", "dataset").out
+
+
 def test_data_sets_are_listed_with_whether_their_files_are_there(bench, tmp_path):
     (tmp_path / "letter-recognition.data").write_text("")
     (tmp_path / "covtype.data").write_text("")

@@ -1,0 +1,347 @@
+"""A pool of bought opinions: which experts to ask in turn, and what their answers add up to.
+
+A purchase is an expert: a service that classifies, a language model, a second reader. Its answer
+is one of its columns: one of few values, its one-hot features, or an eighth of a quantity; the one
+that is right most often. An answer speaks for the class that is most frequent with it in training.
+Quantities of the purchase, such as a confidence, say how loudly. Let S be the experts that were
+asked, a_m the class that expert m speaks for, and u_m the ranks of its quantities among training
+rows, in 0..1. The scores of class c are a log-linear opinion pool (C. Genest, J. V. Zidek,
+"Combining probability distributions", Statistical Science 1986), with a constant of the class and
+weights of the experts that all classes share:
+
+    s_c(x_S) = b_c + sum over m in S of [a_m = c] (w_m0 + w_m . u_m)                          (1)
+
+Each set of at most ``calls`` experts has its own weights, by ridge-penalised maximum likelihood
+(Newton's method). Few weights suffice, as they do not depend on the class: trees have to learn for
+each letter anew that an answer A stands for the label A.
+
+Let z_S(x) be 1 less the largest probability of a class. At a price of cost lambda, with the
+marginal price c_j of expert j, backward induction over the sets, the largest first, gives
+
+    G_j(S, z) = E[ V_{S+j} - 1 + z_S | z_S = z ] = g_1 z + g_2 z^2                            (2)
+    V_S = 1 - z_S + max(0, max_j G_j(S, z_S) - lambda c_j)                                    (3)
+
+A sure answer (z = 0) gains nothing. The coefficients of (2) are least squares over training rows;
+two are so few that the largest of several gains is seldom luck (means in 16 intervals of z instead
+lose .005 of accuracy on MMLU's answers of nine language models). A row asks the expert of the
+largest G_j - lambda c_j while that is positive. Prices that are quoted by row are the row's own.
+
+Departures
+- The pool's weights are a set's own, and grow with the ranks of quantities: a sudden step of a
+  confidence is learned as a slope.
+- Probabilities of training rows in (2) come from weights fitted to the other ``parts``. Validation
+  rows are not used.
+- Free columns, and columns that need several purchases, are not used. Of more than 9 purchases the
+  9 are used that alone are right most often, per price, beyond the most frequent class.
+- Under a cap the best affordable expert is asked, at lambda 0; planning ignores the cap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import ClassVar
+from zlib import crc32
+
+import numpy as np
+from bench_models.states import Stored
+
+from bench_core import (
+    Evaluated,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    log,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+FEW, EIGHTHS = 20, 8
+"""A column of more values is a quantity, and answers by its intervals of equal frequency."""
+MOST = 9
+"""Most purchases that are asked."""
+KNOTS = 33
+HIGHEST = 30.0
+"""Largest price of cost, in gained probability per price of everything; 1 / HIGHEST is the least
+above 0."""
+LEAST = 1e-9
+"""Least gain in probability beyond the price: an expert that changes nothing gains 0 but for
+rounding."""
+RIDGE = 1e-3
+"""Penalty of the coefficients of gains: without answers all rows are equal."""
+STEPS, ENOUGH = 25, 1e-10
+"""Most steps of Newton's method, and the largest change of a weight at its end."""
+
+
+@dataclass(frozen=True)
+class OpinionPool:
+    """A policy that asks experts and pools their answers."""
+
+    name: ClassVar[str] = "opinion-pool"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+    numerics: ClassVar[tuple[str, ...]] = ("cpu",)
+
+    calls: int = param(3, "most experts that a row asks", least=1, most=4)
+    l2: float = param(1.0, "ridge penalty of the weights", above=0, search=log(0.1, 10))
+    parts: int = param(
+        5, "parts of the training rows, each predicted by weights of the others", least=2, most=20
+    )
+    points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Fit all sets and go backward over them; ``valid`` is not used."""
+        purchases, K = Purchases.of(prices), max(context.classes, 2)
+        answers, loud = _experts(train, purchases, prices, K)
+        experts = np.unique(answers[:, 4]).astype(np.int64)
+        sets = np.zeros((0, len(experts)), dtype=bool)
+        for size in range(min(self.calls, len(experts)) + 1):
+            chosen = [np.isin(experts, group) for group in combinations(experts, size)]
+            sets = np.concatenate([sets, np.reshape(chosen, (len(chosen), len(experts)))])
+        fields = prices, experts, answers, *loud, sets, K
+        pool = Pool(*fields, np.zeros((0, 0)), np.zeros((0, 0, 0, 0)), [])
+        design, label = pool.design(train.X), train.y.astype(np.int64)
+        # in turn by class; copies of a row go to the same part
+        row = np.array([crc32(cells.tobytes()) for cells in train.X])
+        part = np.unique(np.stack([label, row]), axis=1, return_inverse=True)[1] % self.parts
+        weights = np.zeros((len(sets), design.shape[2]))
+        doubt = np.empty((len(sets), len(train)))
+        for s in range(len(sets)):
+            used = pool.used(s)
+            Z = design[:, :, used]
+            every = _weights(Z, label, train.weights, self.l2, np.zeros(Z.shape[2]))
+            weights[s, used] = every
+            p = _probability(Z @ every)
+            for k in range(self.parts if s else 0):  # without answers all rows are alike
+                fit, held = part != k, part == k
+                others = _weights(Z[fit], label[fit], train.weights[fit], self.l2, every)
+                p[held] = _probability(Z[held] @ others)
+            doubt[s] = 1 - p.max(axis=1)
+            context.progress(s + 1, len(sets))
+        quality = 1 - np.average(doubt, axis=1, weights=train.weights)
+        t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
+        unit = max(1e-9, quality.max() - quality[0]) / max(prices.everything, 1e-9)
+        price = t * float(f"{unit:.9g}")  # the same points for copies of rows
+        by_row = train.prices if train.prices is not None else prices.sensor
+        cost = np.broadcast_to(by_row @ purchases.sets[experts].T, (len(train), len(experts)))
+        gains = _backward(sets, doubt, cost, price, train.weights)
+        return Sequential(Pool(*fields, weights, gains, price.tolist()), prices)
+
+
+def _experts(
+    train: Examples, purchases: Purchases, prices: Prices, K: int
+) -> tuple[FloatArray, tuple[IntArray, IntArray, FloatArray]]:
+    """Return the answers (a, 5): column, interval (low, high], class, number of the purchase; and
+    the other columns (f,) of experts: their purchases (f,), and quantiles (f, KNOTS)."""
+
+    def speaks(j: int, low: float, high: float) -> tuple[float, FloatArray]:
+        rows = (train.X[:, j] > low) & (train.X[:, j] <= high)
+        share = np.bincount(train.y[rows].astype(np.int64), train.weights[rows], minlength=K)
+        return float(share.max()), np.array([j, low, high, share.argmax()])
+
+    def right(way: list[tuple[float, FloatArray]]) -> float:
+        return sum(rows for rows, _ in way)
+
+    columns: dict[int, list[int]] = {}
+    best: dict[int, list[tuple[float, FloatArray]]] = {}
+    alone = purchases.made(prices.needs.toarray() > 0)  # (d, k): purchases that a feature needs
+    for k in np.flatnonzero(purchases.price > 0).tolist():
+        own = np.flatnonzero(alone[:, k] & (alone.sum(axis=1) == 1)).tolist()
+        values = {j: np.unique(train.X[:, j][~np.isnan(train.X[:, j])]) for j in own}
+        flags = [j for j in own if {*values[j].tolist()} <= {0.0, 1.0}]
+        ways = [[speaks(j, 0.5, np.inf) for j in flags]] if len(flags) > 1 else []
+        for j in own:
+            if j not in flags or len(flags) == 1:
+                cuts = (values[j][1:] + values[j][:-1]) / 2
+                if len(cuts) >= FEW:
+                    cuts = np.unique(np.quantile(values[j], np.arange(1, EIGHTHS) / EIGHTHS))
+                ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+                ways.append([speaks(j, *pair) for pair in pairwise(ends.tolist())])
+        if ways:
+            best[k] = max(ways, key=right)
+            columns[k] = [j for j in own if j not in flags and len(values[j]) > FEW]
+    usual = np.bincount(train.y.astype(np.int64), train.weights).max()
+    asked = sorted(best, key=lambda k: (usual - right(best[k])) / purchases.price[k])[:MOST]
+    answers = [np.append(interval, k) for k in sorted(asked) for _, interval in best[k]]
+    column = [j for k in sorted(asked) for j in columns[k]]
+    owner = [k for k in sorted(asked) for _ in columns[k]]
+    knots = [_quantiles(train.X[:, j], train.weights) for j in column]
+    rest = np.array(column, dtype=np.int64), np.array(owner, dtype=np.int64)
+    table = np.reshape(np.array(answers, dtype=np.float64), (-1, 5))
+    return table, (*rest, np.reshape(np.array(knots, dtype=np.float64), (-1, KNOTS)))
+
+
+def _quantiles(values: Float32Array, copies: FloatArray) -> FloatArray:
+    """Return KNOTS quantiles of the values (n,) that are not missing."""
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    share = np.cumsum(copies[order]) / copies[order].sum()
+    place = np.searchsorted(share, np.linspace(0, 1, KNOTS) - 1e-12)
+    return values[order[np.minimum(place, len(order) - 1)]].astype(np.float64)
+
+
+def _probability(scores: FloatArray) -> FloatArray:
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def _weights(
+    Z: FloatArray, y: IntArray, copies: FloatArray, l2: float, start: FloatArray
+) -> FloatArray:
+    """Minimise the penalised negative log-likelihood of Z (n, K, w) by Newton's method.
+
+    The problem is strictly convex. A step that does not lower the loss is halved.
+    """
+    rows, w = np.arange(len(y)), start
+
+    def loss(w: FloatArray) -> float:
+        right = _probability(Z @ w)[rows, y]
+        return float(-copies @ np.log(np.maximum(right, 1e-300)) + l2 / 2 * w @ w)
+
+    before = loss(w)
+    for _ in range(STEPS):
+        p = _probability(Z @ w)
+        mean = np.einsum("nk,nkw->nw", p, Z)
+        gradient = copies @ (mean - Z[rows, y]) + l2 * w
+        flat, share = Z.reshape(-1, Z.shape[2]), (p * copies[:, None]).reshape(-1, 1)
+        hessian = flat.T @ (flat * share) - mean.T @ (mean * copies[:, None])
+        step = np.linalg.solve(hessian + l2 * np.eye(len(w)), gradient)
+        after = loss(w - step)
+        while after > before + 1e-9 * abs(before) and np.abs(step).max() > ENOUGH:
+            step = step / 2
+            after = loss(w - step)
+        w, before = w - step, after
+        if np.abs(step).max() <= ENOUGH:
+            break
+    return w
+
+
+def _powers(doubt: FloatArray) -> FloatArray:
+    return np.stack([doubt, doubt**2], axis=-1)
+
+
+def _backward(
+    sets: BoolArray, doubt: FloatArray, cost: FloatArray, price: FloatArray, copies: FloatArray
+) -> FloatArray:
+    """Return the coefficients (points, sets, 2, E) of eq. 2; -inf where no set follows.
+
+    ``doubt`` (sets, n) is z, ``cost`` (n, E) the experts' prices.
+    """
+    number = {row.tobytes(): s for s, row in enumerate(sets)}
+    E, powers = sets.shape[1], _powers(doubt)  # (sets, n, 2)
+    gains = np.full((len(price), len(sets), 2, E), -np.inf)
+    steps = []
+    for s in reversed(range(len(sets))):
+        after = [number.get((sets[s] | (np.arange(E) == j)).tobytes(), s) for j in range(E)]
+        own = [j for j in range(E) if after[j] != s]
+        weighted = powers[s] * copies[:, None]
+        moments = powers[s].T @ weighted + RIDGE * np.eye(2)
+        if own:
+            steps.append((s, own, [after[j] for j in own], np.linalg.solve(moments, weighted.T)))
+    for at, of in enumerate(price.tolist()):
+        value = 1 - doubt
+        for s, own, then, solve in steps:
+            gains[at, s][:, own] = solve @ (value[then] - value[s]).T
+            net = powers[s] @ gains[at, s][:, own] - of * cost[:, own]
+            value[s] += np.maximum(net.max(axis=1), 0)
+    return gains
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(Stored):
+    """Asks the expert of the largest gain minus price, while that is positive."""
+
+    reads_prices: ClassVar[bool] = True
+    each_act: ClassVar[Evaluated] = Evaluated()
+    each_answer: ClassVar[Evaluated] = Evaluated()
+
+    prices: Prices
+    experts: IntArray  # (E,) numbers of their purchases
+    answers: FloatArray  # (a, 5) column, low, high, class, number of the purchase
+    column: IntArray  # (f,) other columns of experts
+    owner: IntArray  # (f,) numbers of their purchases
+    knots: FloatArray  # (f, KNOTS) their quantiles
+    sets: BoolArray  # (sets, E)
+    classes: int
+    weights: FloatArray  # (sets, E + f + K)
+    gains: FloatArray  # (points, sets, 2, E)
+    price: Sequence[float]  # of cost, falling
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """The possible purchases."""
+        return Purchases.of(self.prices)
+
+    @property
+    def stops(self) -> Mapping[str, Sequence[float]]:
+        """Prices of cost, in probability of a correct prediction per unit of cost."""
+        return {"price": self.price}
+
+    def used(self, s: int) -> BoolArray:
+        """The weights (w,) of a set."""
+        of = np.concatenate([self.experts, self.owner])
+        return np.append(np.isin(of, self.experts[self.sets[s]]), np.ones(self.classes, dtype=bool))
+
+    def design(self, cells: Float32Array) -> FloatArray:
+        """The factors (n, K, w) of the weights in eq. 1; 0 where no answer came."""
+        n, E, f = len(cells), len(self.experts), len(self.column)
+        Z = np.zeros((n, self.classes, E + f + self.classes))
+        for j, low, high, says, purchase in self.answers.tolist():
+            m, cell = int(np.searchsorted(self.experts, purchase)), cells[:, int(j)]
+            Z[:, int(says), m] += (cell > low) & (cell <= high)
+        levels = np.linspace(0, 1, KNOTS)
+        for k, (j, purchase) in enumerate(zip(self.column, self.owner, strict=True)):
+            m = int(np.searchsorted(self.experts, purchase))
+            rank = _rank(cells[:, j].astype(np.float64), self.knots[k], levels)
+            Z[:, :, E + k] = Z[:, :, m] * rank[:, None]
+        Z[:, :, E + f :] = np.eye(self.classes)
+        return Z
+
+    def _scores(self, cells: Float32Array, bought: BoolArray) -> tuple[IntArray, FloatArray]:
+        """The set (n,) of each row, the largest within its purchases, and scores (n, K)."""
+        asked = bought[:, self.experts]
+        inside = (self.sets.astype(np.float32) @ (~asked).T.astype(np.float32)) == 0
+        at = len(self.sets) - 1 - np.argmax(inside[::-1], axis=0)
+        return at, np.einsum("nkw,nw->nk", self.design(cells), self.weights[at])
+
+    def act(
+        self,
+        cells: Float32Array,
+        bought: BoolArray,
+        left: FloatArray,
+        stop: float,
+        prices: FloatArray | None = None,
+    ) -> IntArray:
+        """Affordable expert of the largest gain minus price, or ``STOP``, (n,)."""
+        at, scores = self._scores(cells, bought)
+        powers = _powers(1 - _probability(scores).max(axis=1))
+        unpaid = prices if prices is not None else self.prices.sensor
+        unpaid = np.where(self.purchases.sensors(bought), 0.0, unpaid)
+        worth, of = np.full(bought.shape, -np.inf), self.experts
+        gains = self.gains[list(self.price).index(stop), at]  # (n, 2, E)
+        worth[:, of] = powers[:, :1] * gains[:, 0] + powers[:, 1:] * gains[:, 1]
+        worth[:, of] -= stop * (unpaid @ self.purchases.sets[of].T)
+        return self.purchases.best(worth, bought, left, LEAST)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Scores by the weights of each row's set."""
+        _, scores = self._scores(cells, bought)
+        return scores if self.classes > 2 else scores[:, 1] - scores[:, 0]
+
+
+def _rank(values: FloatArray, knots: FloatArray, levels: FloatArray) -> FloatArray:
+    """Return places (n,) in 0..1 among quantiles, the middle of equal ones; .5 for a gap."""
+    low = np.searchsorted(knots, values, side="left")
+    high = np.searchsorted(knots, values, side="right")
+    between = np.interp(values, knots, levels)
+    tied = (levels[np.minimum(low, KNOTS - 1)] + levels[np.maximum(high - 1, 0)]) / 2
+    return np.where(np.isnan(values), 0.5, np.where(high > low, tied, between))
+
+
+bench_learners = provide_learners(OpinionPool, family="policies")
