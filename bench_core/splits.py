@@ -122,7 +122,7 @@ class Splits:
     @property
     def calls(self) -> IntArray:
         """Feature (K,) that the call of each source yields: the feature of the source's name, else
-        the dearest of those whose names begin with it and ``_``; -1 without one."""
+        the most expensive of those whose names begin with it and ``_``; -1 without one."""
         price, columns = self.prices.feature_price(), self.columns
         calls = np.full(len(self.class_names), -1)
         for k, column in enumerate(source_columns(self.class_names, columns)):
@@ -241,7 +241,7 @@ def two_as_one(scores: FloatArray) -> FloatArray:
 def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
     """Task inferred from labels (n,) or (n, K) without queries, and the reason."""
     if labels.ndim == 2:
-        return Task.CHOICE, "each row has the quality of several answers"
+        return Task.CHOICE, "each row holds the scores of several answers"
     # two labels may be 0 and 1, -1 and 1 or two words
     values = np.unique(labels)
     if len(values) == 2:

@@ -295,12 +295,12 @@ class _Audit:
         costs = on_rows(self.costs, self.examples, rows)
 
         def asked(costs: CostModel) -> _Answer:
-            found = (
+            answer = (
                 model.predict_capped(features, point[CAP], costs)
                 if CAP in point
                 else model.predict_at(features, point)
             )
-            return _Answer.of(plain(found, n, self.costs, self.classes), n)
+            return _Answer.of(plain(answer, n, self.costs, self.classes), n)
 
         try:
             answer = asked(costs)
@@ -434,11 +434,11 @@ class _Audit:
         features, here, _ = gather(block.features, np.unique(block.unit_of[rows]))
         queries = features.queries
         names = tuple(map(str, range(features.X.shape[1])))
-        predictor, own = Predictor(Folder(program, self.costs, names, {})), None
+        predictor, row_prices = Predictor(Folder(program, self.costs, names, {})), None
         if (columns := self.examples.price_columns) is not None and isinstance(self.costs, ByRow):
-            own = columns[block.rows[here]]
+            row_prices = columns[block.rows[here]]
         answer = predictor.replay if on_demand else predictor.predict_features
-        by_program, by_model = answer(features.X, queries, prices=own), block.answers[p]
+        by_program, by_model = answer(features.X, queries, prices=row_prices), block.answers[p]
         bought = self._mask(by_model.bits[here])
         cost = self._cost(block, by_model)[here]
         # copies of a row may share its bill, which a program does not know

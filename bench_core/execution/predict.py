@@ -215,13 +215,13 @@ def predict_split(
                 some, paid = np.flatnonzero(answers.unsure), examples.price_columns
                 assert paid is not None
                 paid = paid[rows][some]
-                found = served.predict_features(block.features.X[some], None, answers.limit, paid)
+                replies = served.predict_features(block.features.X[some], None, answers.limit, paid)
                 feature = on_rows(costs, examples, rows.start + some).feature_cost(
-                    found.acquired, None
+                    replies.acquired, None
                 )
-                more = found.spent - feature  # of splits and trees, or of rounding
-                more = np.where(more > ROUNDING * found.spent, more, 0.0)
-                answers.put(found.scores, found.acquired, feature, more, some)
+                more = replies.spent - feature  # of splits and trees, or of rounding
+                more = np.where(more > ROUNDING * replies.spent, more, 0.0)
+                answers.put(replies.scores, replies.acquired, feature, more, some)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits
@@ -257,14 +257,14 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
-    bought, lost, own = np.split(means, [2 + sensors, 2 + sensors + len(empty)], axis=1)
+    bought, lost, paid_there = np.split(means, [2 + sensors, 2 + sensors + len(empty)], axis=1)
     bought, nothing, paid = bought[:, 2:], None, None
     if empty:
         nothing = np.zeros((whole, sensors))
         nothing[:, [*empty]] = lost
     if isinstance(costs, ByRow):
         paid = bought * costs.base.sensor
-        paid[:, by_row] = own
+        paid[:, by_row] = paid_there
     return PredictedPath(
         points,
         others,

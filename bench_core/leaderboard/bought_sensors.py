@@ -80,8 +80,8 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
         for name, price, *numbers in zip(*values.trial.sensors, *figures, strict=True):
             pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)
             total[name, price] = [before + weight * float(number) for before, number in pairs]
-        own = () if values.paid is None else values.paid[k].tolist()
-        for name, price, mean in zip(*values.trial.sensors, own, strict=False):
+        means = () if values.paid is None else values.paid[k].tolist()
+        for name, price, mean in zip(*values.trial.sensors, means, strict=False):
             paid[name, price] = paid.get((name, price), 0.0) + weight * mean
         if values.nothing is not None:
             shares, rows = (values.nothing[k], values.bought[k]), float(values.rows.sum())
@@ -89,7 +89,15 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
                 without, asked = lost.get((name, price), (0.0, 0.0))
                 lost[name, price] = without + rows * parts[0], asked + rows * parts[1]
     # the last step in which some rows buy something
-    last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
+    last = max(
+        (
+            k - 1
+            for row_prices in total.values()
+            for k in range(2, len(row_prices))
+            if row_prices[k]
+        ),
+        default=0,
+    )
     bought = []
     for (name, price), (share, *order) in total.items():
         steps = (*order[1:], *[0.0] * last)[:last] if order and share > NEVER else ()

@@ -333,7 +333,7 @@ class Draws:
         return {repeat: int(of[self.constant[of]][0]) for repeat, of in rows.items() if len(of)}
 
     def _leave_unsure_out(self, repeat: Repeat, other: str) -> None:
-        """Leave out points whose total cost on validation is not surely below that of the best
+        """Leave out points whose total cost on validation is not certainly below that of the best
         constant, which buys nothing: the least of many on few rows is often a lucky one."""
         key = (repeat.fold, repeat.seed)
         place = int(np.flatnonzero(self.constant[self._rows[key, other]])[0])

@@ -200,7 +200,7 @@ class Choice(Draws):
             return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
         if target.kind == KEEP and self.metric.name == TOTAL_COST:
-            return f"there is no share of a total cost to keep; choose by {option('budget')}"
+            return f"a total cost has no share to keep; choose by {option('budget')}"
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")
             remedy = f"choose by a budget or a quality, or run it with {named}"

@@ -80,7 +80,7 @@ class RowWalk:
         queries: Queries | None,
         cap: float | None,
         watch: Watch | None = None,
-        own: OwnPrices | None = None,
+        row_prices: OwnPrices | None = None,
     ) -> Rounds:
         """Walk ``count`` rows, each by itself without ``queries``; in each round all unfinished
         rows make a request. ``watch`` sees a single row after each step.
@@ -90,8 +90,8 @@ class RowWalk:
         """
         shared = queries is not None and not pays_by_row(self.needs.costs)
         if self.pauses or cap is not None or self.prices is None or shared or watch is not None:
-            return (yield from self._together(count, queries, cap, watch, own))
-        price_of: Any = [None] * count if own is None else own.each
+            return (yield from self._together(count, queries, cap, watch, row_prices))
+        price_of: Any = [None] * count if row_prices is None else row_prices.each
         results = yield from side_by_side({i: self._alone(price_of[i]) for i in range(count)})
         return [results[i] for i in range(count)]
 
@@ -129,13 +129,13 @@ class RowWalk:
         queries: Queries | None,
         cap: float | None,
         watch: Watch | None,
-        own: OwnPrices | None,
+        row_prices: OwnPrices | None,
     ) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
         program, rows = self.program, WalkedRows(self.program, count)
         boundaries = None if queries is None else queries.boundaries
         rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
-        price_of: Any = [None] * count if own is None else own.each
+        price_of: Any = [None] * count if row_prices is None else row_prices.each
         purchases = [RowPurchases(self.needs, cap, price_of[i]) for i in range(count)]
         for number, step in enumerate(program.steps):
             there = np.flatnonzero(rows.next == number).tolist()
@@ -147,7 +147,7 @@ class RowWalk:
                     splits, trees, *_ = rooms[i].row.due.tolist()
                     rows.end_capped(i, splits, trees)
                     if watch is not None:
-                        paid = float(self._bill(rows, purchases, queries, own)[i])
+                        paid = float(self._bill(rows, purchases, queries, row_prices)[i])
                         watch(number, None, paid, rows.score[i])
             here = np.array([i for i in there if within[i]], dtype=np.int64)
             if len(here) == 0:
@@ -164,11 +164,11 @@ class RowWalk:
                 row.place[STEP], row.scores[0] = rows.next[i], rows.sums[i]
                 row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
             if watch is not None:
-                paid = float(self._bill(rows, purchases, queries, own)[0])
+                paid = float(self._bill(rows, purchases, queries, row_prices)[0])
                 score = plain(answers(program, rows, boundaries))
                 watch(number, score, paid, rows.score[0].copy())
         scores = answers(program, rows, boundaries)
-        spent = self._bill(rows, purchases, queries, own)
+        spent = self._bill(rows, purchases, queries, row_prices)
         by_row = scores.tolist() if scores.ndim == 1 else [*scores]
         features = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
         how = [HOW[number] for number in rows.how.tolist()]
@@ -198,7 +198,7 @@ class RowWalk:
         rows: WalkedRows,
         purchases: list[RowPurchases],
         queries: Queries | None,
-        own: OwnPrices | None,
+        row_prices: OwnPrices | None,
     ) -> FloatArray:
         """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
         prices, costs = self.prices, self.needs.costs
@@ -206,7 +206,7 @@ class RowWalk:
             price = np.array([bought.price for bought in purchases])
             return price + (prices.split * rows.splits + prices.tree * rows.trees)
         acquired = self.needs.acquired(bought.bits for bought in purchases)
-        costs = costs if own is None else own.billed()
+        costs = costs if row_prices is None else row_prices.billed()
         return bill(costs, acquired, rows.splits, rows.trees, queries)
 
     def _cells(self, states: list[State]) -> Float32Array:

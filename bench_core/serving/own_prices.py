@@ -52,11 +52,11 @@ class OwnPrices:
 
     def ask_quoted(self, acquire: AcquireFor, sensors: set[int]) -> None:
         """Ask for the prices that are known before a purchase."""
-        for row, asked in enumerate(self._asked):
+        for row, requested in enumerate(self._asked):
             if new := sorted(sensors & self._quoted):
                 names = [self._column[s] for s in new]
                 self._keep(row, new, listed(acquire(row, [*names]), names))
-                asked.update(new)
+                requested.update(new)
 
     def with_prices(self, acquire: AcquireFor, features: IntArray) -> AcquireFor:
         """Return a function that also asks for the prices of new sensors, and keeps them."""

@@ -54,13 +54,13 @@ class PolicyWalk:
         X: Float32Array,
         queries: Queries | None,
         cap: float | None,
-        own: OwnPrices | None = None,
+        row_prices: OwnPrices | None = None,
     ) -> Answers:
         """Return the answers of rows whose cells are known."""
-        rows = self._begin(len(X), cap, own)
+        rows = self._begin(len(X), cap, row_prices)
         for row, column in self._asks(rows):
             rows.cells[row, column] = X[row, column]
-        return self._answers(rows, queries, own)
+        return self._answers(rows, queries, row_prices)
 
     def rounds(
         self,
@@ -68,11 +68,11 @@ class PolicyWalk:
         queries: Queries | None,
         cap: float | None,
         watch: Watch | None = None,
-        own: OwnPrices | None = None,
+        row_prices: OwnPrices | None = None,
     ) -> Rounds:
         """Walk ``count`` rows; each makes one purchase per round. ``watch`` sees a single row after
         each."""
-        rows = self._begin(count, cap, own)
+        rows = self._begin(count, cap, row_prices)
         requests = [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -85,23 +85,25 @@ class PolicyWalk:
                 rows.cells[i, columns] = values
                 requests[i].append(columns)
             if watch is not None and (asks or not rows.steps.any()):
-                now = self._answers(rows, queries, own)
+                now = self._answers(rows, queries, row_prices)
                 score = plain(now.scores)
                 watch(int(now.step[0]), score, float(now.spent[0]), np.atleast_1d(score))
-        answers = self._answers(rows, queries, own)
+        answers = self._answers(rows, queries, row_prices)
         scores = answers.scores.tolist() if answers.scores.ndim == 1 else [*answers.scores]
         how = np.where(answers.capped, "cap", "end").tolist()
         bought = map(np.concatenate, requests)
         return [*map(Answer, scores, answers.spent.tolist(), bought, answers.step.tolist(), how)]
 
-    def _begin(self, count: int, cap: float | None, own: OwnPrices | None) -> PolicyRows:
+    def _begin(self, count: int, cap: float | None, row_prices: OwnPrices | None) -> PolicyRows:
         if cap is None or self.prices is None:
-            quoted = None if own is None or self.program.rule != "net" else own.quoted()
+            quoted = (
+                None if row_prices is None or self.program.rule != "net" else row_prices.quoted()
+            )
             return self._model.begin(count, self.program.prices, row_prices=quoted)
         left = cap * (1 + ROUNDING) - self._price_of(self.each_answer)
         rows = self._model.begin(count, self.prices, left)
-        if own is not None:
-            rows.price, rows.metered[own.costs.metered] = own.each, True
+        if row_prices is not None:
+            rows.price, rows.metered[row_prices.costs.metered] = row_prices.each, True
         return rows
 
     def _asks(self, rows: PolicyRows) -> Iterator[tuple[IntArray, IntArray]]:
@@ -111,12 +113,14 @@ class PolicyWalk:
             return iter(())
         return self._model.buy(rows, 0.0, self._price_of(self.each_act))
 
-    def _answers(self, rows: PolicyRows, queries: Queries | None, own: OwnPrices | None) -> Answers:
+    def _answers(
+        self, rows: PolicyRows, queries: Queries | None, row_prices: OwnPrices | None
+    ) -> Answers:
         answered = rows.begun or not len(rows.left)
         splits, trees = self._model.evaluated(rows)
         acquired = Acquired.pack(rows.sensors)
         scores = self.predict(rows.cells, rows.bought)
-        costs = self.costs if own is None else own.billed()
+        costs = self.costs if row_prices is None else row_prices.billed()
         spent = bill(costs, acquired, answered * splits, answered * trees, queries)
         step = rows.order.max(axis=1, initial=-1)
         return Answers(scores if answered else scores + nan, spent, acquired, step, rows.short)

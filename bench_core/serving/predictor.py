@@ -252,19 +252,23 @@ class Predictor:
         return OwnPrices(self.costs, names, np.full((1, width), np.nan))
 
     def _rows(
-        self, cells: Float32Array, queries: Queries | None, cap: float | None, own: OwnPrices | None
+        self,
+        cells: Float32Array,
+        queries: Queries | None,
+        cap: float | None,
+        row_prices: OwnPrices | None,
     ) -> Answers:
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, self._limit(cap), own)
+            return self._policy.at_hand(cells, queries, self._limit(cap), row_prices)
         limit = self._limit(cap, queries)
         if limit is None and len(cells) >= MANY:
             boundaries = None if queries is None else queries.boundaries
             rows, acquired = self._block_walk.run(cells, boundaries)
             scores = answers(self.program, rows, boundaries)
-            costs = self.costs if own is None else own.billed()
+            costs = self.costs if row_prices is None else row_prices.billed()
             spent = bill(costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
-        return self._asking(cells, queries, limit, own)
+        return self._asking(cells, queries, limit, row_prices)
 
     def replay(
         self,
@@ -274,17 +278,17 @@ class Predictor:
     ) -> Answers:
         """Predict as ``predict_features`` does, from cells that are handed out one by one, each
         when the program asks for it."""
-        own = self._own(len(cells), prices)
+        row_prices = self._own(len(cells), prices)
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, None, own)
-        return self._asking(cells, queries, None, own)
+            return self._policy.at_hand(cells, queries, None, row_prices)
+        return self._asking(cells, queries, None, row_prices)
 
     def _asking(
         self,
         cells: Float32Array,
         queries: Queries | None,
         limit: float | None,
-        own: OwnPrices | None,
+        row_prices: OwnPrices | None,
     ) -> Answers:
         each: list[Answer] = []
         for start, stop, inside in _parts(len(cells), queries):
@@ -293,7 +297,7 @@ class Predictor:
             def copy(row: int, features: IntArray, values: Float32Array, part: Any = part) -> None:
                 values[:] = part[row, features]
 
-            of_part = None if own is None else own.part(start, stop)
+            of_part = None if row_prices is None else row_prices.part(start, stop)
             walk = self._row_walk.rounds(stop - start, inside, limit, None, of_part)
             each += _answered(walk, copy)
         mask = np.zeros((len(each), self.costs.sensors), dtype=bool)
@@ -339,16 +343,18 @@ class Predictor:
         watch: Watch | None = None,
     ) -> list[Answer]:
         """Return the answers of rows that ask for their cells, and for their prices."""
-        own = self._own(len(cells.names)) if self.price_columns else None
+        row_prices = self._own(len(cells.names)) if self.price_columns else None
         weighs = isinstance(self.program, PolicyProgram) and self.program.rule == "net"
-        if own is not None and (weighs or limit is not None):
-            own.ask_quoted(acquire, {*self.sensors})
+        if row_prices is not None and (weighs or limit is not None):
+            row_prices.ask_quoted(acquire, {*self.sensors})
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            ask = acquire if own is None else own.with_prices(acquire, features)
+            ask = acquire if row_prices is None else row_prices.with_prices(acquire, features)
             cells.fill(row, features, values, ask)
 
-        answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, own), fill)
+        answers = _answered(
+            self._walk.rounds(len(cells.names), queries, limit, watch, row_prices), fill
+        )
         for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
         return answers

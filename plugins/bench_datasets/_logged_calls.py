@@ -28,7 +28,7 @@ TRAIN = 0.7
 
 @dataclass(frozen=True)
 class Sensor:
-    """What one payment yields: columns of features, and the column of its price."""
+    """A call: the columns of features that it yields, and the column of its price."""
 
     price: str
     columns: tuple[str, ...]

@@ -139,14 +139,14 @@ def llmrouter(source: Source) -> pd.DataFrame:
 
     rows: list[dict[str, Any]] = []
     task: dict[str, str] = {}
-    for part in ("train", "test"):
-        path = source.find(f"data/dcrouter_preprocessed/{part}.json")
+    for half in ("train", "test"):
+        path = source.find(f"data/dcrouter_preprocessed/{half}.json")
         for row in json_lines(path, ["question", "scores"]):
             if {*row["scores"]} != {published for published, _ in NINE.values()}:
                 what = f"scores of {', '.join(row['scores'])}"[:100]
                 raise InputError(f"{path}: {what}, not of nine models; get the file again")
             rows.append(row)
-        queries = source.find(f"data/example_data/query_data/default_query_{part}.jsonl")
+        queries = source.find(f"data/example_data/query_data/default_query_{half}.jsonl")
         for query in json_lines(queries, ["query", "task_name"]):
             task.setdefault(query["query"], query["task_name"])
     prompts = [row["question"] for row in rows]

@@ -12,8 +12,8 @@ weights of the experts that all classes share:
     s_c(x_S) = b_c + sum over m in S of [a_m = c] (w_m0 + w_m . u_m)                          (1)
 
 Each set of at most ``calls`` experts has its own weights, by ridge-penalised maximum likelihood
-(Newton's method). Few weights suffice, as they do not depend on the class: trees have to learn for
-each letter anew that an answer A stands for the label A.
+(Newton's method). Few weights suffice, as they do not depend on the class: trees have to learn
+for each letter apart that an answer A stands for the label A.
 
 Let z_S(x) be 1 less the largest probability of a class. At a price of cost lambda, with the
 marginal price c_j of expert j, backward induction over the sets, the largest first, gives
@@ -110,7 +110,7 @@ class OpinionPool:
         design, label = pool.design(train.X), train.y.astype(np.int64)
         # in turn by class; copies of a row go to the same part
         row = np.array([crc32(cells.tobytes()) for cells in train.X])
-        part = np.unique(np.stack([label, row]), axis=1, return_inverse=True)[1] % self.parts
+        fold = np.unique(np.stack([label, row]), axis=1, return_inverse=True)[1] % self.parts
         weights = np.zeros((len(sets), design.shape[2]))
         doubt = np.empty((len(sets), len(train)))
         for s in range(len(sets)):
@@ -120,7 +120,7 @@ class OpinionPool:
             weights[s, used] = every
             p = _probability(Z @ every)
             for k in range(self.parts if s else 0):  # without answers all rows are alike
-                fit, held = part != k, part == k
+                fit, held = fold != k, fold == k
                 others = _weights(Z[fit], label[fit], train.weights[fit], self.l2, every)
                 p[held] = _probability(Z[held] @ others)
             doubt[s] = 1 - p.max(axis=1)
@@ -153,11 +153,11 @@ def _experts(
     best: dict[int, list[tuple[float, FloatArray]]] = {}
     alone = purchases.made(prices.needs.toarray() > 0)  # (d, k): purchases that a feature needs
     for k in np.flatnonzero(purchases.price > 0).tolist():
-        own = np.flatnonzero(alone[:, k] & (alone.sum(axis=1) == 1)).tolist()
-        values = {j: np.unique(train.X[:, j][~np.isnan(train.X[:, j])]) for j in own}
-        flags = [j for j in own if {*values[j].tolist()} <= {0.0, 1.0}]
+        features = np.flatnonzero(alone[:, k] & (alone.sum(axis=1) == 1)).tolist()
+        values = {j: np.unique(train.X[:, j][~np.isnan(train.X[:, j])]) for j in features}
+        flags = [j for j in features if {*values[j].tolist()} <= {0.0, 1.0}]
         ways = [[speaks(j, 0.5, np.inf) for j in flags]] if len(flags) > 1 else []
-        for j in own:
+        for j in features:
             if j not in flags or len(flags) == 1:
                 cuts = (values[j][1:] + values[j][:-1]) / 2
                 if len(cuts) >= FEW:
@@ -166,7 +166,7 @@ def _experts(
                 ways.append([speaks(j, *pair) for pair in pairwise(ends.tolist())])
         if ways:
             best[k] = max(ways, key=right)
-            columns[k] = [j for j in own if j not in flags and len(values[j]) > FEW]
+            columns[k] = [j for j in features if j not in flags and len(values[j]) > FEW]
     usual = np.bincount(train.y.astype(np.int64), train.weights).max()
     asked = sorted(best, key=lambda k: (usual - right(best[k])) / purchases.price[k])[:MOST]
     answers = [np.append(interval, k) for k in sorted(asked) for _, interval in best[k]]
@@ -239,16 +239,18 @@ def _backward(
     steps = []
     for s in reversed(range(len(sets))):
         after = [number.get((sets[s] | (np.arange(E) == j)).tobytes(), s) for j in range(E)]
-        own = [j for j in range(E) if after[j] != s]
+        following = [j for j in range(E) if after[j] != s]
         weighted = powers[s] * copies[:, None]
         moments = powers[s].T @ weighted + RIDGE * np.eye(2)
-        if own:
-            steps.append((s, own, [after[j] for j in own], np.linalg.solve(moments, weighted.T)))
+        if following:
+            steps.append(
+                (s, following, [after[j] for j in following], np.linalg.solve(moments, weighted.T))
+            )
     for at, of in enumerate(price.tolist()):
         value = 1 - doubt
-        for s, own, then, solve in steps:
-            gains[at, s][:, own] = solve @ (value[then] - value[s]).T
-            net = powers[s] @ gains[at, s][:, own] - of * cost[:, own]
+        for s, following, then, solve in steps:
+            gains[at, s][:, following] = solve @ (value[then] - value[s]).T
+            net = powers[s] @ gains[at, s][:, following] - of * cost[:, following]
             value[s] += np.maximum(net.max(axis=1), 0)
     return gains
 

@@ -149,8 +149,8 @@ class Cascade:
             on = first[a]
             right, more = on @ (y[:, b] - y[:, a]), on @ paid[:, b]
             yield _Rules((a, b), cuts[a][:, None], score[a] + right, price[a] + more)
-            dearer = np.flatnonzero(price > price[b]).tolist() if price[b] > price[a] else []
-            for c in dearer if b in second and self.longest > 2 else ():
+            pricier = np.flatnonzero(price > price[b]).tolist() if price[b] > price[a] else []
+            for c in pricier if b in second and self.longest > 2 else ():
                 grid = np.stack(np.meshgrid(cuts[a], few[b], indexing="ij"), axis=-1)
                 change = on @ (second[b] * (y[:, c] - y[:, b])[:, None])
                 extra = on @ (second[b] * paid[:, [c]])

@@ -105,12 +105,16 @@ def command(
                 show(order_table(title, steps), console())
             continue
         lines += [
-            [name, one.features, *(f"{x:.6g}" for x in (one.price, one.share, one.lost))]
-            for one in bought
+            [
+                name,
+                buy.features,
+                *(f"{x:.6g}" for x in (buy.price, buy.share, buy.lost)),
+            ]
+            for buy in bought
         ]
         if output is None:
             footer = [*sentences(bought)]
-            every = bought and all(one.share > NEVER for one in bought)
+            every = bought and all(buy.share > NEVER for buy in bought)
             if every and isinstance(answers.limit, Target):
                 lower = _lower(choice, learner, chosen)
                 footer.append(f"none can be dropped {chosen.words}{lower}")
@@ -154,15 +158,20 @@ def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Tab
     """Return a learner's purchases for a terminal; sensors that no row buys are named below."""
     from bench_core.leaderboard.bought_sensors import NEVER
 
-    bought = [one for one in bought if one.share > NEVER]
+    bought = [buy for buy in bought if buy.share > NEVER]
     rows = [
-        [one.short, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
-        for one in bought
+        [
+            buy.short,
+            cost(buy.price),
+            f"{buy.share:.1%}",
+            cost(buy.price * buy.share),
+        ]
+        for buy in bought
     ]
     titles: tuple[str, ...] = TITLES
-    if any(one.nothing[0] for one in bought):  # paid all the same
+    if any(buy.nothing[0] for buy in bought):  # paid all the same
         titles = (*TITLES, "nothing came")
-        rows = [[*row, _lost(one)] for row, one in zip(rows, bought, strict=True)]
+        rows = [[*row, _lost(buy)] for row, buy in zip(rows, bought, strict=True)]
     return Table(titles, rows, "features", titles[1:], ("features",), title=title, footer=footer)
 
 

@@ -93,13 +93,13 @@ class Panels:
             return [Panel("", self._named(board), rows, bool(self.against))]
         usual = [column for column in columns(board, self.registry) if column.usual]
         main = filled([column for column in usual if column.title not in leave_out], rows)
-        within = [one for one in budget_columns(board) if one.tier]
+        within = [column for column in budget_columns(board) if column.tier]
         p = self._p_columns(board)
         beside = [both for pair in zip(within, p, strict=False) for both in pair]
         paired = bool(p) and len(within) <= FIT
         over = f"{board.metric} within a cost per row of:"
         shown = beside if paired else within
-        shown = [*shown, *(one for one in budget_columns(board) if one.usual)]
+        shown = [*shown, *(column for column in budget_columns(board) if column.usual)]
         last = [Panel(over, shown, board.rows, paired)] if within else []
         return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
 

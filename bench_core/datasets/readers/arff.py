@@ -53,6 +53,6 @@ def read_arff(path: Path) -> pd.DataFrame:
             wrong = (columns[name].isna() & texts.notna()).to_numpy()
             if wrong.any():
                 row = int(wrong.argmax())
-                what = f"line {lines[row]}, column {name!r}: {texts[row]!r:.40} is no number"
+                what = f"line {lines[row]}, column {name!r}: {texts[row]!r:.40} is not a number"
                 raise InputError(f"{path}, {what}; get the file again")
     return pd.DataFrame(columns)

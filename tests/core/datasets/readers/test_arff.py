@@ -27,7 +27,7 @@ def test_numbers_text_and_gaps(packed, tmp_path):
     ("rows", "message"),
     [
         ("q,1,x\nq,1\n", "line 9: 2 cells for 3 attributes"),
-        ("q,1,x\n\nq,one,x\n", "line 10, column 'b': 'one' is no number"),
+        ("q,1,x\n\nq,one,x\n", "line 10, column 'b': 'one' is not a number"),
         ("", "no rows below @DATA"),
     ],
 )
