@@ -154,7 +154,7 @@ def for_terminal(learners: Table, width: int) -> Table:
     all, no families on a narrow terminal."""
     from bench_core.data import Task
 
-    every = ", ".join(sorted(Task))
+    every = ", ".join(sorted({*Task} - {Task.CHOICE}))
     rows = [
         (name, family, text if tasks == every else f"{text.removesuffix('.')} ({tasks}).")
         for name, family, tasks, text in learners.rows

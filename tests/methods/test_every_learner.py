@@ -1,6 +1,7 @@
 """Every registered learner on data that troubles learners: it copes, or says why in one line."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
@@ -111,13 +112,16 @@ ALONE = [
 
 
 def in_turn():
-    """Every learner with every round, each time on another of its tasks, or on the one that a
-    trouble of the round needs."""
-    for (k, name), (r, troubles) in product(enumerate(sorted(LEARNERS)), enumerate(ROUNDS)):
+    """Every learner with every round, each time on the task that both had least, or
+    on the one that a trouble of the round needs."""
+    had = Counter()
+    for name, (r, troubles) in product(sorted(LEARNERS), enumerate(ROUNDS)):
         tasks = sorted(LEARNERS[name].tasks)
         needed = [ONLY_FOR[one] for one in troubles if ONLY_FOR.get(one) in tasks]
-        task = needed[0] if needed else tasks[(k + r) % len(tasks)]
-        yield name, task, [one for one in troubles if ONLY_FOR.get(one, task) is task]
+        task = min(needed or tasks, key=lambda task: 4 * had[name, task] + had[r, task])
+        if met := [one for one in troubles if (name, task, one) in ALONE]:
+            had.update([(name, task), (r, task)])
+            yield name, task, met
 
 
 FEW = [*in_turn()]

@@ -173,7 +173,7 @@ REFUSED = {  # words of the one line, separated by bars
     "REPRICE --costs shared.json": "share|run's",
     "REPRICE --costs new.csv -d dat.csv": "'dat.csv'|did",
     "REPRICE nope --costs new.csv": "unknown run 'nope'",
-    "REPRICE": "'--costs'",
+    "REPRICE": "give --costs or --error-costs",
     "audit -p mine --executor dask": "--executor dask|local or inline",
     "EXPORT --learner gbt": "did you mean gbrt",
     "EXPORT --learner toy -p mine": "cannot be exported",

@@ -119,5 +119,5 @@ def test_prices_by_row_are_the_same_through_jobs_rerun_and_reprice(bench):
     pd.testing.assert_frame_equal(exported("whole.db"), whole, rtol=1e-12)
     assert bench("reprice", "1", "--costs", "more.json", *inline).status == 0
     path = ~whole["point"].str.contains("cap")
-    more = exported("whole.db")[path]["total_cost"] - whole[path]["total_cost"]
+    more = exported("whole.db")[path]["cost"] - whole[path]["cost"]
     assert {*more.round(9)} <= {0.0, 5.0}  # age, by all or none

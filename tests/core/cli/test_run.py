@@ -34,7 +34,7 @@ def done(ran):
 def test_a_third_partys_module_runs_through_the_installed_command(shell, material):
     ended = shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv")
     assert ended.status == 0
-    assert re.search(r"^data\.csv  toy +10\.00 +- +- +- +0 +1\.0000 ", ended.out, flags=re.M)
+    assert re.search(r"^data\.csv  toy +10\.00 +- +- +- +- +0 +1\.0000 ", ended.out, flags=re.M)
     assert "[2/2] ok score toy on data.csv" in ended.err
 
 

@@ -177,7 +177,7 @@ def test_every_shipped_suite_reads_and_names_only_what_is_registered():
     assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= found.keys()
     for path in found.values():
         suite = read_suite(path, REGISTRY)
-        assert suite.reference in suite.learners
+        assert not suite.reference or suite.reference in suite.learners
         for entry in suite.datasets:
             registry.dataset(entry.name)
         for metric in suite.metrics:
@@ -194,7 +194,8 @@ def test_every_shipped_suite_shows_what_costs_nothing():
     for path in registry.suite_files.values():
         for baseline in (baselines := read_suite(path, REGISTRY).baselines):
             assert registry.learner(baseline).role == "baseline"
-        assert "constant" in baselines
+        if not path.stem.startswith("llm"):  # a choice has no constant answer
+            assert "constant" in baselines
 
 
 ON = GOOD.replace(
