@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import njit
 from numba.core import options
 from numba.core.codegen import JITCodeLibrary
@@ -102,13 +103,14 @@ kernel: Any = _njit(**_KERNEL)
 inner = _njit(**_HIDDEN, **_COUNTING)
 """``njit`` for a function private to kernels: without entry points for Python and C, which take as
 long to compile as a short function."""
-inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
-"""The same for a function that makes no arrays, as for ``calling``."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, with infinity as a quotient by zero: a check for it would prevent vectorised loops of
 quotients."""
 inner_summing = _njit(**_HIDDEN, **_COUNTING, fastmath={"reassoc", "nsz"})
 """The same for sums of floats, which the compiler may split into several independent ones."""
+ZERO: Any = np.int64(0)
+"""An argument that is not a literal, for which numba would compile a function once more."""
+ONE: Any = np.int64(1)
 
 
 @cache
