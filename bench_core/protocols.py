@@ -135,7 +135,6 @@ class Report(Protocol):
         output: Path | None,
         *,
         sections: Sequence[Section],
-        verbose: bool,
         store: Any = None,
     ) -> None:
         """Write the results of a run (``RunInfo``) to a file, or to the terminal without one.
@@ -233,6 +232,9 @@ class BudgetedModel(Protocol):
         """Inverse of ``state``."""
 
 
+ON_VALIDATION = "chosen on validation"
+"""Mark of a model that validation rows shaped, as training rows differ: its validation quality is
+optimistic, and so is the choice of its point."""
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
 ELSEWHERE = "trained elsewhere"
@@ -299,6 +301,10 @@ class CompleteLearner(BudgetedLearner, Protocol):
         """
         return ""
 
+    @staticmethod
+    def warm_up(say: Callable[[str], None]) -> None:
+        """Compile kernels or load a library once, before the first fit; ``say`` prints a line."""
+
     def notes(self, splits: Splits) -> Iterable[tuple[str, bool]]:
         """Lines for the user about this learner on these data, each with True for a warning.
 
@@ -350,20 +356,22 @@ class Metric(Protocol):
     ) -> MetricValues:
         """Evaluate scores (n,) or (n, K) against labels (n,).
 
-        For data with groups, such as ``Frames`` of pixels, ``queries`` are the groups.
+        For data with groups, such as the pixels of a picture, ``queries`` are the groups.
         """
 
 
 class CompleteMetric(Metric, Protocol):
     """Optional members of a metric, with their defaults."""
 
-    pictures: bool = False
-    """True if the metric applies only to pixels of frames."""
     bounds: tuple[float, float] | None = None
     """Lower and upper bound of the mean."""
     order_only: bool = False
     """True if only the order of the scores (n,) matters, within each query or overall: an
     increasing transformation of the scores does not change the result."""
+
+    def unsuitable(self, examples: Examples) -> str:
+        """Reason why the metric does not apply to such data, or "". Suites skip it there."""
+        return ""
 
     def undefined(self, y: FloatArray) -> str:
         """Reason why the metric is undefined on labels (n,), or ""; plans show it."""

@@ -17,8 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from bench_core._io.machine import one_blas_thread
-from bench_core._io.processes import die_with, private_pipes
+from bench_core._io.machine import die_with, one_blas_thread, private_pipes
 from bench_core.execution.contract import MAX_POINTS, ContractError
 from bench_core.results.store_files import load_model
 
@@ -34,6 +33,8 @@ class ModelElsewhere:
     def __init__(self, state: Path) -> None:
         self._state = state
         self._process: subprocess.Popen[bytes] | None = None
+        self.fault = ""
+        """Reason why the process cannot load the model, if so."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +58,8 @@ class ModelElsewhere:
             self._ask("load")
         except MemoryError:
             raise
-        except Exception:
+        except Exception as error:
+            self.fault = f"{type(error).__name__}: {error}"
             return self.load_here()
         return self
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Queries
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
-from bench_core.execution.contract import ContractError, plain_marks
-from bench_core.execution.failures import failure
+from bench_core.execution.contract import ContractError, failure, plain_marks
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
 from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
@@ -110,6 +109,9 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             accounting=spec.accounting,
             fresh=elsewhere.fresh if spec.audit_mode == "full" else elsewhere.load_here,
         )
+        if elsewhere.fault and not verdict.reason:
+            why = f"asked in the audit's own process, as another cannot load it: {elsewhere.fault}"
+            verdict = replace(verdict, reason=why)
     stored_points = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,

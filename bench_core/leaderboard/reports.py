@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import name_of
 from bench_core.errors import BenchError, UsageError, one_line
-from bench_core.execution.failures import fault_of
+from bench_core.execution.contract import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.draws import uses_of
 from bench_core.option_fields import chosen
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
-from bench_core.planning.invocation import command, shell_line
+from bench_core.planning.request import command, shell_line
 from bench_core.plugins import OURS
 from bench_core.protocols import Section
 from bench_core.results.store import Store
@@ -97,7 +97,6 @@ class ReportRequest:
     budgets: Sequence[Budget] = ()  # instead of the suite's
     columns: Sequence[str] = ()  # of tables for people and papers
     against: str = ""  # a learner: p-values of differences to it
-    verbose: bool = False
     noted: bool = False  # the reader has seen the notes on the data
 
     def command(self, info: RunInfo) -> str:
@@ -134,7 +133,7 @@ def write_report(
             "store": store,
             "registry": registry,
             "made_by": replace(request, store=store.path).command(info),
-            **{name: getattr(request, name) for name in ("verbose", "noted", "columns", "against")},
+            **{name: getattr(request, name) for name in ("noted", "columns", "against")},
         }
         for name in ("columns", "against"):
             capable = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]

@@ -93,7 +93,11 @@ class Selection(Answer):
             if wanted is not None:
                 rows = rows[rows[column] == wanted]
         if rows.empty:
-            raise UsageError(f"{self.dataset}: no point of {self.learner} in that repeat")
+            others = ", ".join(
+                f"seed {seed} of fold {fold}"
+                for seed, fold in zip(self.points["seed"], self.points["fold"], strict=True)
+            )
+            raise UsageError(f"{self.dataset}: {self.learner} has no such repeat; known: {others}")
         return rows.iloc[0]
 
 
@@ -160,6 +164,14 @@ class Choice(Draws):
             reason = draws.undefined
         return Answers(limit, selections, reason, missing(draws))
 
+    def answer(self, limit: Limit | None, learner: str = "") -> tuple[Answers, Selection]:
+        """Return the answers at a limit (None: ``usual``), and the first, or the learner's. Raises
+        UsageError with the reason if there is none."""
+        answers = self.usual(learner) if limit is None else self.at(limit)
+        if (answer := answers.of(learner)) is None:
+            raise UsageError(f"{self.dataset}: {self.why_not(answers.limit, learner)}")
+        return answers, answer
+
     @property
     def best(self) -> Selection | None:
         """The reference at its best; without a reference, the best learner on validation."""
@@ -175,7 +187,13 @@ class Choice(Draws):
         name, who = self.info.reference, learner or "any learner"
         if isinstance(target, Budget):
             words = limit_words(target, self.metric.name, name)
-            return f"no result of {who} {words}; 'bench log --failed' shows why"
+            trials = self.frame[self.frame["learner"] == learner] if learner else self.frame
+            lacking = trials[trials["status"] != "ok"]
+            skipped, why = lacking["status"] == "skipped", ""
+            if not lacking.empty:
+                only = f": {lacking['error'].iloc[0]}"
+                why = only if skipped.all() else "; 'bench log --failed' shows why"
+            return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")

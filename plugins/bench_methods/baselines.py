@@ -25,33 +25,27 @@ train than methods.
   them is bought.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, BoostedTrees, LossName, loss_of
-from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.path_of_models import PathOfModels, Subsets, growing, readable, share_of
+from bench_models.boosting import BoostedTrees, LossName, OnEngine, loss_of
+from bench_models.nested_sets.purchases import Keys, extended, readable
+from bench_models.nested_sets.subsets import Subsets
+from bench_models.path_of_models import PathOfModels, growing, share_of
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, log, param, provide_learners
-from bench_core.arrays import BoolArray, FloatArray
-
-Keys = Callable[[FloatArray], FloatArray]
-"""From marginal prices of features (d,) to their keys (d,): the lowest key comes next."""
 
 _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(OnEngine):
     """The best constant; it reads no feature and is free."""
 
     name: ClassVar[str] = "constant"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # the log of a share
-    tasks: ClassVar[frozenset[Task]] = TASKS
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
@@ -157,17 +151,6 @@ class GreedyOrder(_Ordered):
         gain = subsets.explained(np.ascontiguousarray(now.scores.reshape(len(now.scores), -1).T))
         # free features were bought before
         return lambda price: -gain / np.where(price > 0, price, 1.0)
-
-
-def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
-    """Buy features by the lowest key until ``size`` can be read, including features that become
-    free. ``bought`` is (d,)."""
-    bought = bought.copy()
-    while int(bought.sum()) < size:
-        key = keys(prices.marginal(prices.bought_for(bought)))
-        bought[np.argmin(np.where(bought, np.inf, key))] = True
-        bought = readable(prices, bought)
-    return bought
 
 
 bench_learners = provide_learners(

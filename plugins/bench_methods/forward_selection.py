@@ -31,23 +31,24 @@ Departures
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.held_out_fits import Fits, HeldOutFit, Purchases, bought_too, converged, gaining
-from bench_models.path_of_models import PathOfModels, Subsets, growing, readable, rows_of
+from bench_models.nested_sets.held_out import Fits, HeldOutFit, converged, divided, whole_ensemble
+from bench_models.nested_sets.purchases import Purchases, bought_too, gaining, readable
+from bench_models.nested_sets.subsets import Subsets
+from bench_models.path_of_models import PathOfModels, growing
 from bench_models.staged import MOST_POINTS, StagedModel
-from bench_models.tradeoff import labels_of
 
-from bench_core import Examples, FitContext, Prices, Task, linear, log, param, provide_learners
-from bench_core.arrays import BoolArray, IntArray
+from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners
+from bench_core.arrays import BoolArray
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble
+    from bench_trees import Settings
 
 TRIED = 8
 """Purchases tried with trees in a round."""
@@ -115,32 +116,35 @@ class ForwardSelection(BoostedTrees):
     def _selected(self, whole: Subsets) -> list[BoolArray]:
         """The nested subsets of features of the operating points."""
         prices, progress = whole.prices, whole.context.progress
+        divisions = divided(whole, PARTS, most=SELECTION_ROWS, enough=HELD_OUT)
+        trial = replace(whole.settings, trees=max(1, TRIAL_TREES // whole.loss.outputs))
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
         sets = [bought]
-        fits = settled([HeldOutFit.begin(*part) for part in held_out(whole)], bought)
+        fits = settled([HeldOutFit.begin(*part) for part in divisions], bought, trial)
         sizes = growing(prices.features, self.steps)
         for k, size in enumerate(sizes):
             progress(k, 2 * len(sizes))
             batch = -(-(size - int(bought.sum())) // ROUNDS)  # features added per round
             while size < prices.features and int(bought.sum()) < size:
                 goal = min(size, int(bought.sum()) + batch)
-                bought = self._extended(fits, bought, goal)
-                fits = settled(fits, bought)
+                bought = self._extended(fits, bought, goal, trial)
+                fits = settled(fits, bought, trial)
             if size == prices.features:
                 bought = np.ones_like(bought)
             if int(bought.sum()) > int(sets[-1].sum()):
                 sets.append(bought)
         return sets
 
-    def _extended(self, fits: Fits, bought: BoolArray, goal: int) -> BoolArray:
+    def _extended(self, fits: Fits, bought: BoolArray, goal: int, trial: Settings) -> BoolArray:
         """Make purchases, the best first, until ``goal`` features can be read."""
         prices, purchases = fits[0].subsets.prices, Purchases.of(fits, bought)
         # 1: gain per price; 0: gain alone
         per = purchases.price**self.price_power
         order = np.argsort(-purchases.explained / per, kind="stable")
         tried = order[:TRIED]
-        new = [continued(fits, bought_too(prices, bought, purchases.brings[k])) for k in tried]
-        gain = (mean_loss(fits) - np.array([mean_loss(one) for one in new])) / per[tried]
+        more = [bought_too(prices, bought, purchases.brings[k]) for k in tried]
+        new = [mean_loss([fit.more(features, trial) for fit in fits]) for features in more]
+        gain = (mean_loss(fits) - np.array(new)) / per[tried]
         best = gaining(tried, gain)
         ranked = [*best, *order[~np.isin(order, best)]]
 
@@ -150,65 +154,6 @@ class ForwardSelection(BoostedTrees):
 
         counts = range(1, len(ranked))  # the smallest that reaches the goal, else all
         return first(1 + bisect_left(counts, goal, key=lambda count: int(first(count).sum())))
-
-
-def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:
-    """Divisions of the training rows into fitted and held-out rows, several if rows are few."""
-    train, n = whole.train, len(whole.train)
-    row = np.repeat(np.arange(n), 1 if train.multiplicity is None else train.multiplicity)
-    unit = _units(train, row, whole.context.seed)
-    size = np.bincount(unit)
-    taken = np.flatnonzero(np.cumsum(size) <= max(SELECTION_ROWS, size[0]))
-    if whole.context.task in (Task.BINARY, Task.MULTICLASS):  # stratify the parts
-        # the label of a unit is its last row's
-        label = np.zeros(len(size))
-        label[unit] = train.y[row]
-        taken = taken[np.argsort(label[taken], kind="stable")]
-    if len(taken) < 2:
-        return [(whole, train)]
-    of_unit = np.full(len(size), -1)
-    of_unit[taken] = np.arange(len(taken)) % PARTS
-    part, divisions, held = of_unit[unit], [], 0
-    for k in range(min(PARTS, len(taken))):
-        out = np.bincount(row[part == k], minlength=n)
-        rest = np.bincount(row[(part != k) & (part >= 0)], minlength=n)
-        divisions.append((whole.of_rows(rest), rows_of(train, out)))
-        held += int(out.sum())
-        if held >= HELD_OUT:
-            break
-    return divisions
-
-
-def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
-    """Units that are held out together, for each copy of a ``row`` (c,), in random order.
-
-    Units are queries or single copies. The order depends on the rows' cells, not their positions,
-    so a row of multiplicity m is divided like m rows.
-    """
-    rng = np.random.default_rng(seed)
-    if train.queries is not None:
-        return np.asarray(rng.permutation(len(train.queries))[train.queries.index()[row]])
-    factor = rng.integers(1 << 63, size=train.X.shape[1] + 2, dtype=np.uint64) * 2 + 1
-    # a hash of the row, cells and label
-    key = train.y.view(np.uint64) * factor[0]
-    for j, other in enumerate(factor[2:]):
-        key += np.ascontiguousarray(train.X[:, j]).view(np.uint32) * other
-    copy = key[row]
-    order = np.argsort(copy, kind="stable")
-    first = np.flatnonzero(np.append(True, np.diff(copy[order]) > 0))
-    number = np.empty(len(row), np.uint64)  # index of a copy among equal ones
-    number[order] = np.arange(len(row)) - np.repeat(first, np.diff(np.append(first, len(row))))
-    return np.unique(copy + number * factor[1], return_inverse=True)[1].reshape(-1)
-
-
-def whole_ensemble(fit: HeldOutFit) -> Ensemble:
-    """All trees of a fit as one ensemble."""
-    from bench_trees import Ensemble
-
-    base = fit.subsets.loss.base(labels_of(fit.subsets.train))
-    if not fit.parts:
-        return Ensemble.of_trees([], [], base, fit.subsets.prices.features)
-    return replace(Ensemble.concat(fit.parts), base=base)
 
 
 def mean_loss(fits: Fits) -> float:
@@ -222,18 +167,10 @@ def falls(new: Fits, old: Fits) -> bool:
     return mean_loss(new) < before - LEAST_FALL * abs(before)
 
 
-def continued(fits: Fits, features: BoolArray) -> list[HeldOutFit]:
-    """All fits continued by the trees of one trial."""
-    of = fits[0].subsets
-    trial = replace(of.settings, trees=max(1, TRIAL_TREES // of.loss.outputs))
-    return [fit.more(features, trial) for fit in fits]
-
-
-def settled(fits: list[HeldOutFit], features: BoolArray) -> list[HeldOutFit]:
+def settled(fits: Fits, features: BoolArray, trial: Settings) -> list[HeldOutFit]:
     """The fits continued, trial by trial, while their loss falls."""
-    while falls(new := continued(fits, features), fits):
-        fits = new
-    return fits
+    how: Any = {"chunk": trial.trees, "patience": 1, "growth": 0, "falls": falls}
+    return converged(fits, features, trial, sys.maxsize, **how)
 
 
 bench_learners = provide_learners(ForwardSelection, family="boosted trees")

@@ -22,8 +22,9 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
+from bench_models.nested_sets.purchases import readable
+from bench_models.nested_sets.subsets import Subsets
+from bench_models.path_of_models import PathOfModels, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 
 from bench_core import Examples, FitContext, Prices, log, param, provide_learners

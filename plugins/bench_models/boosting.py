@@ -16,12 +16,11 @@ from bench_core import (
     Task,
     UsageError,
     among,
-    hookimpl,
     inside,
     log,
     param,
 )
-from bench_core.arrays import BoolArray, IntArray
+from bench_core.arrays import IntArray
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -58,20 +57,23 @@ algorithm cuts at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its 
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the engine's kernels unless an earlier run has."""
-    from bench_trees import warm_up
+class OnEngine:
+    """Base class of learners that use the tree engine."""
 
-    warm_up(say)
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of losses and links
+
+    @staticmethod
+    def warm_up(say: Callable[[str], None]) -> None:
+        """Compile the engine's kernels unless an earlier run has."""
+        from bench_trees import warm_up
+
+        warm_up(say)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoostedTrees:
+class BoostedTrees(OnEngine):
     """Parameters of all learners of boosted trees."""
-
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of the losses
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
     learning_rate: float = param(
@@ -120,12 +122,8 @@ class BoostedTrees:
         settings: Settings,
         penalty: Penalty | None = None,
         facts: Mapping[str, float] | None = None,
-        *,
-        offers: Sequence[tuple[int, BoolArray]] = (),
-        progress: Callable[[int, int], None] | None = None,
-        most: int = MOST_POINTS,
     ) -> StagedModel:
-        """Boost under a penalty and serve the reported prefixes, at most ``most``."""
+        """Boost under a penalty and serve the reported prefixes."""
         from bench_trees import Ensemble, boost
 
         name, objective = loss_of(context.task, self.loss, context.classes)
@@ -141,23 +139,22 @@ class BoostedTrees:
                 penalty=penalty,
                 multiplicity=train.multiplicity,
                 queries=None if train.queries is None else train.queries.boundaries,
-                offers=offers,
                 threads=context.threads,
-                progress=progress or context.progress,
+                progress=context.progress,
             )
 
-        if offers or not (penalty is None or penalty.free):
+        if not (penalty is None or penalty.free):
             ensemble = train_trees(settings, penalty)
         else:
             how = unpriced(settings, squared=name == "squared")
             inputs = name, self.max_bins, replace(how, trees=0), train
             kept = context.trained(inputs, lambda: train_trees(how, None).state(), how.trees)
             ensemble = first_iterations(Ensemble.from_state(kept), how.trees)
-        return chain(ensemble, prices, {"loss": name, **(facts or {})}, most)
+        return chain(ensemble, prices, {"loss": name, **(facts or {})})
 
 
 @dataclass(frozen=True)
-class OnTrees:
+class OnTrees(OnEngine):
     """Base class of learners over the boosted trees of another learner.
 
     Raises ValueError where the base has ``adds_up = False``: its scores are not a sum of trees.
@@ -251,12 +248,10 @@ def binned(
     return Bins.from_state(arrays), arrays[form]
 
 
-def chain(
-    ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any], most: int = MOST_POINTS
-) -> StagedModel:
+def chain(ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any]) -> StagedModel:
     """An ensemble as stages that carry scores and pass every row, one per reported prefix."""
     outputs = len(ensemble.base)
-    ends = outputs * prefixes(ensemble.trees // outputs, most)
+    ends = outputs * prefixes(ensemble.trees // outputs)
     return prefix_chain(ensemble, ends.tolist(), prices, facts, all_points=True)
 
 
@@ -287,11 +282,12 @@ def prefix_chain(
     return StagedModel(stages, reported, prices, ensemble, facts=facts)
 
 
-def prefixes(iterations: int, most: int = MOST_POINTS) -> IntArray:
-    """Numbers of iterations reported: all up to ``most``, otherwise ``most`` that start dense.
+def prefixes(iterations: int) -> IntArray:
+    """Numbers of iterations reported: all up to ``MOST_POINTS``, otherwise so many, dense at first.
 
     Their steps grow evenly from one; the last number is ``iterations``.
     """
+    most = MOST_POINTS
     if iterations <= most:
         return np.arange(min(1, iterations), iterations + 1, dtype=np.int64)
     place = np.arange(most)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
 from bench_models.boosting import BoostedTrees
-from bench_models.path_of_models import Subsets
+from bench_models.nested_sets.subsets import Subsets
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid

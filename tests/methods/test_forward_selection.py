@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.forward_selection import ForwardSelection, held_out
+from bench_methods.forward_selection import (
+    HELD_OUT,
+    PARTS,
+    SELECTION_ROWS,
+    ForwardSelection,
+)
 from bench_models.boosting import BoostedTrees
-from bench_models.held_out_fits import HeldOutFit
-from bench_models.path_of_models import Subsets
+from bench_models.nested_sets.held_out import HeldOutFit, divided
+from bench_models.nested_sets.subsets import Subsets
 from bench_trees import Settings
 from helpers.boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
@@ -98,6 +103,10 @@ def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
     learner = ForwardSelection(min_rows=2)
     model = learner.fit(train, valid, price_list(np.ones(1)), FakeContext(Task.REGRESSION))
     assert 0 < model.models[-1].ensemble.trees < 30
+
+
+def held_out(of):
+    return divided(of, PARTS, most=SELECTION_ROWS, enough=HELD_OUT)
 
 
 def rows(parts):

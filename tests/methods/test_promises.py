@@ -14,7 +14,7 @@ from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
-from bench_methods.cost_tree import CostTree, MATree
+from bench_methods.cost_tree import CostTree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.early_exit import EarlyExit, Lear
@@ -31,7 +31,7 @@ from helpers.every_learner_cases import LEARNERS
 
 from bench_core import Task, UsageError
 from bench_core.conformance import learner_cases
-from bench_core.conformance.case import run_all
+from bench_core.conformance.cases import run_all, with_learners
 from bench_core.conformance.learner_checks import (
     check_few_rows,
     check_multiplicity,
@@ -39,7 +39,6 @@ from bench_core.conformance.learner_checks import (
     check_poor_features,
     check_tradeoff,
 )
-from bench_core.conformance.tasks import with_learners
 
 CLASSES, NUMBERS = (Task.BINARY, Task.MULTICLASS), (Task.REGRESSION, Task.RANKING)
 TREES, FEW = GBRT(trees=12), GBRT(trees=5)
@@ -64,7 +63,6 @@ PROMISES = [
     (ConfidenceCascade(base=CEGB(trees=8, tradeoff=0.05), large=TREES, prefixes=2, gates=2), None),
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
-    (MATree(min_rows=5, alpha=0.1), None),
     (BayesCMI(points=6), None),
     (BayesCMI(points=6, bins=4, dependence="naive"), None),
     (GBRT(trees=5), None),

@@ -9,15 +9,17 @@ from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.cronus import Cronus
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees, chain, ensemble_of
-from bench_models.path_of_models import PathOfModels, Subsets, readable
+from bench_models.nested_sets.purchases import readable
+from bench_models.nested_sets.subsets import Subsets
+from bench_models.path_of_models import PathOfModels
 from helpers.boosted_cases import examples, mean_cost, prices
 from helpers.every_learner_cases import LEARNERS, quick
 from helpers.fakes import FakeContext, fit_after_needs
 from helpers.random_trees import path, random_ensemble, random_rows
 
 from bench_core import DiscountGroup, Examples, Features, Task, UsageError, price_list
+from bench_core.conformance import cases as conformance
 from bench_core.conformance import task_splits
-from bench_core.conformance import tasks as conformance
 
 CHANGES = {
     "a weight": lambda s: replace(s, weights=s.weights * 2),

@@ -18,20 +18,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from bench_models.dictionary import layout_of, sums
+from bench_models.boosting import BoostedTrees, loss_of
+from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
+    MaskedPredictor,
     PredictorPolicy,
     closed,
+    fit_on_states,
+    marked_purchases,
     masked,
     most_evaluated,
+    random_purchases,
+    training_copies,
     with_marks,
 )
 
-from bench_core import STOP, Evaluated, Prices, Purchases
+from bench_core import (
+    STOP,
+    BudgetedLearner,
+    Evaluated,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    UsageError,
+    log,
+    param,
+)
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.aaco.planning import Oracle
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble, Settings
@@ -42,12 +62,12 @@ if TYPE_CHECKING:
 
 NEVER = -1e9  # score of a purchase that the oracle never makes
 
-Plan = Callable[..., tuple[IntArray, FloatArray]]
+Planner = Callable[..., tuple[IntArray, FloatArray]]
 """From cells (n, d), purchases (n, k), remaining budgets (n,), a price of cost and row numbers (n,)
 to the next purchases (n,) and weights (n,)."""
 
 
-class States(NamedTuple):
+class Trajectories(NamedTuple):
     """States on rows' trajectories, and the choices there."""
 
     row: IntArray  # (m,)
@@ -57,10 +77,12 @@ class States(NamedTuple):
     price: FloatArray  # (m,), of cost
 
 
-def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], most: int) -> States:
+def ways(
+    plan: Planner, X: Float32Array, prices: Prices, stops: Sequence[float], most: int
+) -> Trajectories:
     """States of rows X (n, d) until they stop, or have made ``most`` purchases.
 
-    States that did not choose have the mean weight. Each of the ``stops`` has some of the rows; the
+    States without a choice get the mean weight. Each of the ``stops`` has some of the rows; the
     last one, which is used under caps, has all.
     """
     purchases, by_stop = Purchases.of(prices), []
@@ -80,11 +102,11 @@ def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], mo
             going, chosen = going[chosen != STOP], chosen[chosen != STOP]
             bought[going, chosen] = True
             bought[going] = closed(bought[going], purchases)
-        states = States(*map(np.concatenate, zip(*visits, strict=True)))
+        states = Trajectories(*map(np.concatenate, zip(*visits, strict=True)))
         known = states.weight[~np.isnan(states.weight)]
         mean = float(known.mean()) if len(known) else 1.0
         by_stop.append(states._replace(weight=np.nan_to_num(states.weight, nan=mean)))
-    return States(*map(np.concatenate, zip(*by_stop, strict=True)))
+    return Trajectories(*map(np.concatenate, zip(*by_stop, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +131,7 @@ class _Weighted:
 
 
 def boost_choices(
-    cells: Float32Array, states: States, k: int, settings: Settings, threads: int
+    cells: Float32Array, states: Trajectories, k: int, settings: Settings, threads: int
 ) -> Ensemble:
     """Trees on rows (m, d + 1) with scores for each of k purchases and, last, for stopping."""
     from bench_trees import Ensemble, boost, find_bins
@@ -156,8 +178,7 @@ class Imitation(PredictorPolicy):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """Affordable purchase of the highest score, or ``STOP`` if its score is higher, (n,)."""
-        trees = self.at(stop)
-        scores = sums(layout_of(trees), trees.base, with_marks(cells, bought, self.marked))
+        scores = sums(self.at(stop), with_marks(cells, bought, self.marked))
         return self.purchases.best(scores[:, :-1], bought, left, scores[:, -1])
 
     def at(self, stop: float) -> Ensemble:
@@ -177,8 +198,73 @@ class Imitation(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The trees that choose at one price of cost, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram, Sums
+        from bench_core.serving import PolicyProgram
 
-        trees, answer = self.at(stop), self.predictor.whole
-        values = [Sums(trees, trees.base)]
-        return PolicyProgram.of(values, answer.as_sums(), prices, answer.marked, "class", skip=True)
+        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
+        return PolicyProgram.of([self.at(stop)], answer, prices, marked, "class", skip=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AacoTree(BoostedTrees):
+    """Boosted trees that imitate the purchases of aaco, and boosted trees that predict."""
+
+    name: ClassVar[str] = "aaco-tree"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param("aaco", "policy to imitate")
+    rows: int = param(500, "maximum training rows with imitated trajectories", least=1)
+    most: int = param(12, "maximum purchases in a trajectory", least=1)
+    choices: int = param(50, "boosting iterations of the trees that choose", least=0)
+    leaves: int = param(8, "most leaves of a tree", least=2, search=log(4, 32))
+    copies: int = param(6, "states per training row to train the predictor on", least=1)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The imitated policy."""
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Imitate the oracle on ``train``; ``valid`` stops the predictor's boosting early."""
+        oracle = getattr(context.fitted(self.base), "policy", None)
+        if not isinstance(oracle, Oracle):
+            raise UsageError(f"{self.name}: base {self.base.name!r} does not plan; choose aaco")
+        copies = training_copies(train, context.seed)
+        marked, purchases = marked_purchases(copies, prices), Purchases.of(prices)
+        X = oracle.X[: self.rows]
+        states = ways(oracle.plan, X, prices, oracle.price, self.most)
+        context.progress(1, 3)
+        cells = masked(X[states.row], states.bought, purchases, prices)
+        seen = [with_marks(cells, states.bought, marked), states.price[:, None].astype(np.float32)]
+        settings = self.settings(context.task, self.leaves, trees=self.choices)
+        settings = replace(settings, learning_rate=2 * self.learning_rate)
+        choices = boost_choices(np.hstack(seen), states, len(purchases), settings, context.threads)
+        policy = Imitation(choices, marked, None, prices, oracle.price)
+        context.progress(2, 3)
+        rng = np.random.default_rng([context.seed, 6])
+        visited = self._visited(policy, copies.X, rng)
+        far, shown = self._visited(policy, valid.X, rng)
+        held = (masked(valid.X[far], shown, purchases, prices), shown, valid.y[far])
+        settings = self.settings(context.task, self.leaves)
+        trees = fit_on_states(self, settings, copies, visited, held, prices, context)
+        name = loss_of(context.task, self.loss, context.classes)[0]
+        context.progress(1, 1)
+        return Sequential(replace(policy, predictor=MaskedPredictor(trees, [trees], name)), prices)
+
+    def _visited(
+        self, policy: Imitation, X: Float32Array, rng: np.random.Generator
+    ) -> tuple[IntArray, BoolArray]:
+        """Rows (m,) and their purchases (m, k): two thirds from trajectories, others random."""
+
+        def plan(
+            cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float, row: IntArray
+        ) -> tuple[IntArray, FloatArray]:
+            return policy.act(cells, bought, left, stop), left
+
+        states = ways(plan, X, policy.prices, policy.price, self.most)
+        others = max(1, self.copies // 3) * len(X)
+        picked = rng.permutation(len(states.row))[: self.copies * len(X) - others]
+        drawn = random_purchases(policy.purchases, others, rng)
+        row = np.concatenate([states.row[picked], np.resize(np.arange(len(X)), others)])
+        return row, np.concatenate([states.bought[picked], drawn])

@@ -17,16 +17,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
-from bench_models.large_model import bill_of, last_prediction
-from bench_models.logistic import sigmoid
+from bench_models.boosting import BINS, binned, prefix_chain
+from bench_models.large_model import LargeModel, bill_of, last_prediction
+from bench_models.links import logit, sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
 from bench_core import Examples, Features, FitContext, Prediction, Prices, linear, log, param
 from bench_core.arrays import FloatArray
 from bench_methods.adapt.learners import GATES, P_FULL, TRADEOFF, Adapt, loss_prices
-from bench_methods.adapt.model import AdaptModel
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class JointLoss:
         ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
         sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
         share = np.clip(np.array([ones, sent]), TINY, 1 - TINY)
-        return np.asarray(np.log(share / (1 - share)), dtype=np.float64)
+        return logit(share)
 
     def gradients(self, scores: FloatArray, labels: Labels, pool: Workers) -> Gradients:
         """Minus the residuals above; hessian 1."""
@@ -93,7 +92,6 @@ class AdaptGBRT(Adapt):
     """Boosted gate and classifier with shared purchases, in front of a large model."""
 
     name: ClassVar[str] = "adapt-gbrt"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     tradeoff: float = param(0.03, TRADEOFF, least=0, search=log(1e-3, 3))
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
@@ -103,12 +101,11 @@ class AdaptGBRT(Adapt):
     iterations: int = param(10, "maximum steps over q", least=1)
     gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    relevant_grade: int = param(1, RELEVANT)
     max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
+    ) -> LargeModel:
         """Alternate on ``train``; ``valid`` is used only for rankings, to calibrate f0."""
         train, rows, f0 = self._prepared(train, valid, prices, context)
         price = loss_prices(train, prices, self.tradeoff)
@@ -119,7 +116,7 @@ class AdaptGBRT(Adapt):
         one = self._gated(pair.f1, pair.gate, count, train, rows)
         total_weight = float(train.weights.sum())
         facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
-        return AdaptModel([one], f0, prices, facts, rows.calibration)
+        return self._before(f0, [one], rows, prices, facts)
 
     def _pair(
         self,

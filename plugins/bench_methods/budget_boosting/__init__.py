@@ -55,14 +55,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.held_out_fits import Fits, HeldOutFit
-from bench_models.nested_boosters import NestedBoosters, Route
-from bench_models.path_of_models import Subsets
+from bench_models.nested_sets.held_out import Fits, HeldOutFit
+from bench_models.nested_sets.routes import NestedBoosters, Route
+from bench_models.nested_sets.subsets import Subsets
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import labels_of
 
-from bench_core import Examples, Features, FitContext, Prices, Task, log, param, provide_learners
+from bench_core import (
+    ON_VALIDATION,
+    Examples,
+    Features,
+    FitContext,
+    Prices,
+    Task,
+    log,
+    param,
+    provide_learners,
+)
 from bench_core.arrays import BoolArray
 from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
 from bench_methods.budget_boosting.selection import (
@@ -129,7 +138,8 @@ class BudgetBoosting(BoostedTrees):
         whole = Subsets(self, settings, train, prices, context)
         rng = np.random.default_rng(context.seed)
         selection = self._selection_folds(whole, rng)
-        if drifts(selection, valid, hastened(settings)):
+        drifted = drifts(selection, valid, hastened(settings))
+        if drifted:
             selection = [HeldOutFit.begin(selection[0].subsets, valid)]
             folds = [HeldOutFit.begin(whole, valid)]
         else:
@@ -151,7 +161,8 @@ class BudgetBoosting(BoostedTrees):
             if k + 1 == len(sets):
                 chained = len(ended)
         model = _assembled(ended, live, whole, sized)
-        return replace(model, routes=self._routes(model, ended[:chained], context))
+        facts = {**model.facts, **({"marks": [ON_VALIDATION]} if drifted else {})}
+        return replace(model, routes=self._routes(model, ended[:chained], context), facts=facts)
 
     def _divisions(self, whole: Subsets, rng: np.random.Generator) -> list[Division]:
         n, folds = len(whole.train), divisions(whole, self.folds, rng)

@@ -19,16 +19,10 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bench_models import held_out_fits
-from bench_models.held_out_fits import (
-    Fits,
-    HeldOutFit,
-    Purchases,
-    bought_too,
-    gaining,
-    scores_of,
-)
-from bench_models.path_of_models import Subsets, readable, rows_of
+from bench_models.nested_sets import held_out
+from bench_models.nested_sets.held_out import Fits, HeldOutFit, scores_of
+from bench_models.nested_sets.purchases import Purchases, bought_too, gaining, readable
+from bench_models.nested_sets.subsets import Subsets, rows_of
 from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, Prices, Task
@@ -89,7 +83,7 @@ def converged(
         fell = total(new) < total(best) - least
         return fell or (by_metric and quality(new) > quality(best))
 
-    return held_out_fits.converged(
+    return held_out.converged(
         folds, features, settings, most, chunk=CHUNK, patience=patience, falls=falls
     )
 
@@ -116,12 +110,12 @@ def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
 
     everything = np.ones(of.prices.features, dtype=bool)
     fitted = converged(folds, everything, settings, QUICK_TREES, 1)
-    held_out = np.concatenate([judged(fit.held_scores, fit.held) for fit in fitted])
+    before = np.concatenate([judged(fit.held_scores, fit.held) for fit in fitted])
     start = HeldOutFit.begin(of, valid, folds[0].held_scores[:, 0]).held_scores
     far = [judged(start + sum(map(scores_of, fit.parts, repeat(valid))), valid) for fit in fitted]
     later = np.mean(far, axis=0)
-    error = np.sqrt(held_out.var() / len(held_out) + later.var() / len(later))
-    return bool(later.mean() - held_out.mean() > DRIFT * error)
+    error = np.sqrt(before.var() / len(before) + later.var() / len(later))
+    return bool(later.mean() - before.mean() > DRIFT * error)
 
 
 def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Division]:

@@ -1,7 +1,9 @@
 """Job files: done anywhere, in any order, killed and started again, and merged to what one run
 gives."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,28 +14,21 @@ from pathlib import Path
 
 import pytest
 from helpers import run_toys
-from helpers.run_toys import SETTINGS
+from helpers.kit import refused
+from helpers.run_toys import SETTINGS, export
 from helpers.toys import fits
 
 import bench_core
-from bench_core import InputError, UsageError, api
-from bench_core.execution.events import silent
+from bench_core import InputError, api
 from bench_core.execution.work import work
 from bench_core.planning import job_files
-from bench_core.planning.job_files import read_job, write_jobs
-from bench_core.planning.request import RunRequest
+from bench_core.planning.job_files import job_path, read_job, write_jobs
+from bench_core.planning.plan import silent
 from bench_core.results.merge import merge
 from bench_core.results.store import Store
 
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
-CORES = ["threads", "workers"]  # of a job one each, of a run those of the machine
-TOYS = RunRequest(
-    data=("toy-rank",),
-    learners=("toy-prefix", "toy-stacked"),
-    settings=("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]"),
-    plugins=("helpers.toys",),
-    executor="inline",
-)
+SWEEP = ("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]")
+TOYS = replace(run_toys.TOYS, settings=SWEEP, executor="inline")
 
 
 def cut(request, folder, count):
@@ -46,10 +41,6 @@ def cut(request, folder, count):
 
 def do(folder, number, **more):
     return work(read_job(folder / f"{number}.json"), folder / f"{number}.db", silent, **more)
-
-
-def export(store):
-    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 def shards(folder):
@@ -130,8 +121,7 @@ def test_data_that_are_not_there_are_prepared_and_compared(home, monkeypatch):
     }
     moved = replace(moved, **specs)
     other = replace(moved, data={gone: replace(use, fingerprint="0" * 64)})
-    with pytest.raises(InputError, match="toy-rank, prepared here, has the fingerprint"):
-        work(other, folder / "1.db", silent)
+    refused("toy-rank, prepared here, has the fingerprint", work, other, folder / "1.db", silent)
     assert not (folder / "1.db").exists()
     assert work(moved, folder / "1.db", silent).counts == {"ok": 6}
     assert Path(planned) not in (home / "elsewhere").rglob("*")
@@ -144,25 +134,37 @@ def test_a_job_of_other_code_is_refused_in_one_line(home):
     changed = {**job.code, "helpers.toys:Prefix": "other"}
     with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix differs from the plan's"):
         work(replace(job, code=changed), home / "1.db", silent)
-    with pytest.raises(InputError, match="planned by budget-bench 9"):
-        work(replace(job, bench="9"), home / "1.db", silent)
+    refused("planned by budget-bench 9", work, replace(job, bench="9"), home / "1.db", silent)
     assert not (home / "1.db").exists()
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"format": 0}', '{"format": 1, "fits": []}'])
 def test_a_file_that_is_no_job_is_refused_in_one_line(home, text):
     (home / "1.json").write_text(text)
-    with pytest.raises(InputError, match="not a job file"):
-        read_job(home / "1.json")
+    refused("not a job file", read_job, home / "1.json")
+
+
+def test_a_folder_or_another_file_is_no_job(home):
+    (home / "rows.csv").write_text("a,b\n1,2\n")
+    for path in (home, home / "rows.csv", Path()):
+        with pytest.raises(InputError, match=re.escape(f"{path}: not a job file")):
+            read_job(job_path(path))
+
+
+def test_a_changed_job_is_refused(home):
+    cut(TOYS, home / "jobs", 1)
+    path = home / "jobs" / "1.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"about": "x"}))
+    with pytest.raises(InputError, match="changed after it was written"):
+        read_job(path)
 
 
 def test_jobs_are_not_written_over_others_nor_without_work(home):
     cut(TOYS, home / "jobs", 1)
-    with pytest.raises(UsageError, match="job files already"):
-        cut(TOYS, home / "jobs", 1)
+    refused("job files already", cut, TOYS, home / "jobs", 1)
     bench_core.run(request=TOYS, progress=False)
-    with pytest.raises(UsageError, match="nothing to do"):
-        cut(TOYS, home / "other", 1)
+    refused("nothing to do", cut, TOYS, home / "other", 1)
 
 
 WORK = (sys.executable, "-m", "bench_core", "work", "--no-progress", "jobs/1")

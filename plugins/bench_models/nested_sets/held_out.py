@@ -1,7 +1,6 @@
-"""Boosting on growing sets of features, evaluated on held-out rows.
+"""Division of the training rows, and boosters on some features evaluated on held-out rows.
 
-Forward selections by trees share this: fits continued on one set of features after another, early
-stopping by the held-out loss, and the purchases possible next.
+Fits are continued on one set of features after another, with early stopping by the held-out loss.
 """
 
 from __future__ import annotations
@@ -13,14 +12,69 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from bench_core import Examples, Prices
+from bench_core import Examples, Task
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_models.dictionary import layout_of, sums
-from bench_models.path_of_models import Subsets, readable
+from bench_models.dictionary import sums
+from bench_models.nested_sets.subsets import Subsets, rows_of
 from bench_models.tradeoff import labels_of
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble, Settings
+
+
+def divided(
+    whole: Subsets, parts: int, *, most: int, enough: int
+) -> list[tuple[Subsets, Examples]]:
+    """Divisions of the training rows into fitted and held-out rows.
+
+    One after the other of ``parts`` equal parts is held out, until ``enough`` rows were. At most
+    ``most`` rows are used, copies counted; queries are kept together and classes spread evenly.
+    """
+    train, n = whole.train, len(whole.train)
+    row = np.repeat(np.arange(n), 1 if train.multiplicity is None else train.multiplicity)
+    unit = _units(train, row, whole.context.seed)
+    size = np.bincount(unit)
+    taken = np.flatnonzero(np.cumsum(size) <= max(most, size[0]))
+    if whole.context.task in (Task.BINARY, Task.MULTICLASS):  # stratify the parts
+        # the label of a unit is its last row's
+        label = np.zeros(len(size))
+        label[unit] = train.y[row]
+        taken = taken[np.argsort(label[taken], kind="stable")]
+    if len(taken) < 2:
+        return [(whole, train)]
+    of_unit = np.full(len(size), -1)
+    of_unit[taken] = np.arange(len(taken)) % parts
+    part, divisions, held = of_unit[unit], [], 0
+    for k in range(min(parts, len(taken))):
+        out = np.bincount(row[part == k], minlength=n)
+        rest = np.bincount(row[(part != k) & (part >= 0)], minlength=n)
+        divisions.append((whole.of_rows(rest), rows_of(train, out)))
+        held += int(out.sum())
+        if held >= enough:
+            break
+    return divisions
+
+
+def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
+    """Units that are held out together, for each copy of a ``row`` (c,), in random order.
+
+    Units are queries or single copies. The order depends on the rows' cells, not their positions,
+    so a row of multiplicity m is divided like m rows.
+    """
+    rng = np.random.default_rng(seed)
+    if train.queries is not None:
+        return np.asarray(rng.permutation(len(train.queries))[train.queries.index()[row]])
+    factor = rng.integers(1 << 63, size=train.X.shape[1] + 2, dtype=np.uint64) * 2 + 1
+    # a hash of the row, cells and label
+    key = train.y.view(np.uint64) * factor[0]
+    for j, other in enumerate(factor[2:]):
+        key += np.ascontiguousarray(train.X[:, j]).view(np.uint32) * other
+    copy = key[row]
+    order = np.argsort(copy, kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(copy[order]) > 0))
+    number = np.empty(len(row), np.uint64)  # index of a copy among equal ones
+    number[order] = np.arange(len(row)) - np.repeat(first, np.diff(np.append(first, len(row))))
+    return np.unique(copy + number * factor[1], return_inverse=True)[1].reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +143,7 @@ class HeldOutFit:
 
 def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:
     """The sum of all trees (K, n), without a bill, which would take longer than the trees."""
-    return sums(layout_of(trees), trees.base, rows.X).T
+    return sums(trees, rows.X).T
 
 
 Fits = Sequence[HeldOutFit]
@@ -104,16 +158,17 @@ def converged(
     chunk: int,
     patience: int,
     falls: Callable[[Fits, Fits], bool],
+    growth: float = 0.25,
 ) -> list[HeldOutFit]:
     """The fits continued in step while ``falls(new, best)``, for at most ``most`` iterations.
 
-    They are compared after ``chunk`` iterations and then after a quarter more each time. They end
-    after ``patience`` comparisons without a fall.
+    They are compared after ``chunk`` iterations and then, if that is more, after the share
+    ``growth`` of those made. They end after ``patience`` comparisons without a fall.
     """
     now = best = list(fits)
     done = waited = 0
     while done < most and waited < patience:
-        step = min(max(chunk, done // 4), most - done)
+        step = min(max(chunk, int(growth * done)), most - done)
         now, done = [fit.more(features, replace(settings, trees=step)) for fit in now], done + step
         if not any(fit.parts[-1].trees for fit in now):
             break
@@ -122,50 +177,11 @@ def converged(
     return best
 
 
-@dataclass(frozen=True)
-class Purchases:
-    """Purchases possible next: k sets of sensors that some feature still lacks."""
+def whole_ensemble(fit: HeldOutFit) -> Ensemble:
+    """All trees of a fit as one ensemble."""
+    from bench_trees import Ensemble
 
-    brings: Sequence[Sequence[int]]  # the features that lack just these sensors
-    price: FloatArray  # (k,)
-    explained: FloatArray  # (k,) of the residuals, by the best single feature
-
-    @classmethod
-    def of(cls, fits: Fits, bought: BoolArray) -> Self:
-        """Purchases left once the features ``bought`` (d,) can be read."""
-        prices = fits[0].subsets.prices
-        found = purchases(prices, bought)
-        brings = list(found.values())
-        each, size = prices.sensor, [len(features) for features in brings]
-        price = np.array([each[s[0]] if len(s) == 1 else each[list(s)].sum() for s in found])
-        alone = np.sum([fit.subsets.explained(fit.scores) for fit in fits], axis=0)
-        start = np.cumsum([0, *size])[:-1]
-        explained = np.maximum.reduceat(alone[[j for own in brings for j in own]], start)
-        return cls(brings, price, explained)
-
-
-def purchases(prices: Prices, bought: BoolArray) -> dict[tuple[int, ...], list[int]]:
-    """The sets of unpaid sensors that features need, each with the features that need exactly
-    these."""
-    unpaid = ~prices.bought_for(bought) & (prices.sensor > 0)
-    left = np.flatnonzero(~bought)
-    place, sensor = prices.needs[left].nonzero()
-    lacks: list[list[int]] = [[] for _ in left]
-    for k, own in zip(place[unpaid[sensor]].tolist(), sensor[unpaid[sensor]].tolist(), strict=True):
-        lacks[k].append(own)
-    found: dict[tuple[int, ...], list[int]] = {}
-    for j, sensors in zip(left.tolist(), lacks, strict=True):
-        found.setdefault(tuple(sensors), []).append(j)
-    return found
-
-
-def bought_too(prices: Prices, bought: BoolArray, features: Sequence[int]) -> BoolArray:
-    """Features readable (d,) once these are bought too."""
-    more = bought.copy()
-    more[list(features)] = True
-    return readable(prices, more)
-
-
-def gaining(tried: IntArray, gain: FloatArray) -> IntArray:
-    """Entries of ``tried`` (k,) with a positive gain (k,), in falling order."""
-    return np.asarray(tried[np.argsort(-gain, kind="stable")][: int((gain > 0).sum())])
+    base = fit.subsets.loss.base(labels_of(fit.subsets.train))
+    if not fit.parts:
+        return Ensemble.of_trees([], [], base, fit.subsets.prices.features)
+    return replace(Ensemble.concat(fit.parts), base=base)

@@ -5,15 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_models.boosting import BoostedTrees
-from bench_models.held_out_fits import (
-    HeldOutFit,
-    Purchases,
-    bought_too,
-    converged,
-    gaining,
-    purchases,
-)
-from bench_models.path_of_models import Subsets
+from bench_models.nested_sets.held_out import HeldOutFit, converged
+from bench_models.nested_sets.purchases import Purchases, bought_too, gaining, purchases
+from bench_models.nested_sets.subsets import Subsets
 from bench_trees import Settings
 from helpers.boosted_cases import CLASSES, examples, path, prices
 from helpers.fakes import FakeContext
