@@ -39,19 +39,6 @@ class Workers:
         for other in others:
             other.result()
 
-    @contextmanager
-    def beside(self, action: Callable[[int], None]) -> Iterator[None]:
-        """Call ``action(k)`` on every other thread k = 1, 2, ... during the ``with`` block, which
-        must end these calls. A call that has not begun by then is cancelled."""
-        numbers = range(1, self.threads if self._pool else 1)
-        others = [self._pool.submit(action, k) for k in numbers] if self._pool else []
-        try:
-            yield
-        finally:
-            for other in others:
-                if not other.cancel():
-                    other.result()
-
 
 @contextmanager
 def workers(threads: int) -> Iterator[Workers]:

@@ -1,13 +1,10 @@
-"""Four processor instructions and a system call that numba lacks.
+"""Three processor instructions that numba lacks.
 
 Slowdowns of a tree on one thread without them (100000 rows of 136 and of 519 columns, AMD EPYC):
 1.2 to 2.0 times as long without any ``prefetch``, 1.1 to 1.3 times without ``prefetch_early``, and
 with hessians 1.2 times with two adds in place of ``add_pair``.
 """
 
-import sys
-import time
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,20 +24,6 @@ if TYPE_CHECKING or config.DISABLE_JIT:
         """Add v to table[at] and h to table[at + 1]."""
         table[at] += v
         table[at + np.uint64(1)] += h
-
-    _one_at_a_time = Lock()
-
-    def swap(array: Any, index: Any, old: Any, new: Any) -> Any:
-        """Write ``new`` to array[index] if it is ``old``; return the previous value. Atomic."""
-        with _one_at_a_time:
-            found = array[index]
-            if found == old:
-                array[index] = new
-            return found
-
-    def give_way() -> None:
-        """Yield the processor to another thread."""
-        time.sleep(0)
 
 else:
     from llvmlite import ir
@@ -94,34 +77,3 @@ else:
             return context.get_dummy_value()
 
         return types.void(table, at, v, h), generate
-
-    @intrinsic
-    def swap(typing_context: Any, array: Any, index: Any, old: Any, new: Any) -> Any:
-        """Write ``new`` to array[index] if it is ``old``; return the previous value. Atomic, and
-        all threads see earlier writes."""
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            number = ir.IntType(64)
-            place = _place(context, builder, signature, arguments, number)
-            kinds = signature.args[2:]
-            both = [
-                context.cast(builder, value, kind, types.int64)
-                for value, kind in zip(arguments[2:], kinds, strict=True)
-            ]
-            return builder.extract_value(builder.cmpxchg(place, *both, "seq_cst", "seq_cst"), 0)
-
-        return types.int64(array, index, old, new), generate
-
-    @intrinsic
-    def give_way(typing_context: Any) -> Any:
-        """Yield the processor to another thread, if the system has a call for it."""
-
-        def generate(context: Any, builder: Any, *call: Any) -> Any:
-            if sys.platform != "win32":
-                kind = ir.FunctionType(ir.IntType(32), [])
-                builder.call(
-                    cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), []
-                )
-            return context.get_dummy_value()
-
-        return types.void(), generate
