@@ -1,10 +1,9 @@
 """Growing one tree at a time under a penalty.
 
-A kernel grows the tree as far as it can; Python pays, makes room, and has several threads score
-leaves of many rows. Every open leaf keeps the RAW gain of its best cut per feature (Peter et al.,
-NIPS 2017, eq. 12). The charge (eq. 13) is subtracted when a choice is made, with the purchases of
-that moment. So a sensor bought in one leaf is at once free in all others, and stored gains never
-change.
+A kernel grows the tree as far as it can; Python pays and makes room. Every open leaf keeps the RAW
+gain of its best cut per feature (Peter et al., NIPS 2017, eq. 12). The charge (eq. 13) is
+subtracted when a choice is made, with the purchases of that moment. So a sensor bought in one leaf
+is at once free in all others, and stored gains never change.
 
 A leaf's histogram is stored in a ``slot``; the larger of two siblings takes over its parent's.
 After two splits, of the root and of its smaller child::
@@ -17,6 +16,8 @@ After two splits, of the root and of its smaller child::
 With hessians no root is kept, and the slots begin with the root's own.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -43,21 +44,18 @@ from bench_trees.kernels.histograms import PAIR, SCRATCH, SMALL, SMALL_NODE
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.partition import MIDDLE, MOVE, NODE
 from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums, best_cuts
+from bench_trees.kernels.task_queue import CLOSED, LEFT, SIZE
 from bench_trees.kernels.tree import (
     DIVERGED,
-    DIVIDE,
     DONE,
     KNOWN,
     OPEN,
     PAY,
-    SCORE,
     Carried,
     Descent,
     Extent,
     Newton,
-    divide,
     grow,
-    score,
 )
 from bench_trees.penalties import Account, Ledger
 from bench_trees.settings import Settings
@@ -68,11 +66,8 @@ LEVELS = 6  # of splits with room from the start
 CELLS = 20_000_000  # codes of the rows of all trees in one call: some ten milliseconds
 WORTH = 400_000
 """Number of cells from which several threads score leaves: some 0.2 ms of one thread."""
-WORTH_ROWS = 200_000
-"""Number of rows from which several threads divide them between children."""
 WORTH_TREES = 400_000
 """Number of cells of an iteration's trees from which several threads grow some trees each."""
-NEVER = 1 << 62
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
 ANY = np.empty(0)
@@ -283,13 +278,15 @@ class Grower:
         self._reserve_slots(2 + self.leaves // 2)  # as many as pairs, a level at a time
         s, n = self.settings, len(self.rows.order)
         leaves = n if s.max_leaves is None else s.max_leaves
-        alone = self.pool.threads == 1
-        extent = Extent(most, leaves, NEVER if alone else WORTH, NEVER if alone else WORTH_ROWS)
+        alone = self.pool.threads == 1 or self._cells() < WORTH
+        queue = np.zeros(0 if alone else SIZE, np.int64)
+        extent = Extent(most, leaves, WORTH, PARTS * self.pool.threads, queue, False)
         rules = self._rules()
         while True:
             owed = self._owed()
             shared = self.tree, self.rows, self.usable, self.sums, rules, owed, self.carried
-            request = grow(*shared, newton, self.out, extent, descent, self.scratch)
+            with self._helped(shared, newton, extent):
+                request = grow(*shared, newton, self.out, extent, descent, self.scratch)
             if request == DONE:
                 break
             if request == DIVERGED:
@@ -297,11 +294,7 @@ class Grower:
                     "gradients are not finite: the loss diverges, lower the learning rate"
                 )
             self.tree.state[ANSWERED] = request
-            if request == SCORE:
-                self._score(rules, owed)
-            elif request == DIVIDE:
-                self._divide()
-            elif request == PAY:
+            if request == PAY:
                 self._pay()
             elif request == OPEN:
                 self._open_accounts()
@@ -313,20 +306,24 @@ class Grower:
             self.count_root()
         return self._grown()
 
-    def _score(self, rules: Rules, owed: Owed) -> None:
-        """Let several threads score the waiting leaves, each for some of the words."""
-        shared = self.tree, self.rows, self.usable, self.sums, rules, owed, self.carried
-        words = len(self.usable.groups)
+    @contextmanager
+    def _helped(self, shared: tuple[Any, ...], newton: Newton, extent: Extent) -> Iterator[None]:
+        """Let other threads help to grow trees."""
+        queue = extent.queue
+        if len(queue) == 0:
+            yield
+            return
+        queue[:] = 0
+        help_out, out = extent._replace(helper=True), self.out
 
-        def piece(start: int, stop: int) -> None:
-            score(*shared, start, stop, np.zeros(SCRATCH, np.int64))
+        def help_grow() -> None:
+            grow(*shared, newton, out, help_out, OTHER, np.zeros(SCRATCH, np.int64))
 
-        self.pool.run(piece, words, -(-words // (PARTS * self.pool.threads)))
-
-    def _divide(self) -> None:
-        """Let several threads divide rows, each those of some splits."""
-        moves = self.tree.moves[: self.tree.state[FOUND]]
-        self.pool.run(lambda i, j: divide(moves, self.rows, i, j), len(moves), 1)
+        with self.pool.beside(help_grow):
+            try:
+                yield
+            finally:
+                queue[LEFT] = CLOSED
 
     def _reserve_slots(self, slots: int) -> None:
         self.sums = self.sums._replace(hist=grown(self.sums.hist, slots))

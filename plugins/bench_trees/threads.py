@@ -39,6 +39,18 @@ class Workers:
         for other in others:
             other.result()
 
+    @contextmanager
+    def beside(self, action: Callable[[], None]) -> Iterator[None]:
+        """Call ``action`` on every other thread during the ``with`` block, which must end these
+        calls. A call that has not begun by then is cancelled."""
+        others = [self._pool.submit(action) for _ in range(self.threads - 1)] if self._pool else []
+        try:
+            yield
+        finally:
+            for other in others:
+                if not other.cancel():
+                    other.result()
+
 
 @contextmanager
 def workers(threads: int) -> Iterator[Workers]:

@@ -1,8 +1,10 @@
 """Complete trees in one call, since a Python step per level takes half the time of a small tree.
 
-``grow`` scores leaves, chooses splits and divides rows until it must return: for payments, for more
-room, or for work worth several threads (``score``, ``divide``). Under squared loss the rows'
-gradients are then updated, under other losses the scores are, and the next tree begins.
+``grow`` scores leaves, chooses splits and divides rows until it must return for payments or more
+room. Under squared loss the rows' gradients are then updated, under other losses the scores are,
+and the next tree begins.
+
+Other threads help (``task_queue``): they are in ``grow`` too.
 """
 
 from typing import NamedTuple
@@ -62,20 +64,16 @@ from bench_trees.kernels.histograms import (
     _accumulate,
     _add_counts,
 )
+from bench_trees.kernels.intrinsics import add_at_once
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.kernels.partition import (
-    COLUMN,
-    FIRST_ROW,
-    LAST_ROW,
-    SCORABLE,
-    _gather,
-    _partition,
-)
+from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
 from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
+from bench_trees.kernels.task_queue import FINISHED, KIND, PARTS, _claim, _hand_out
 
-DONE, DIVERGED, PAY, OPEN, SCORE, DIVIDE, ROOM = range(7)  # actions required outside
+DONE, DIVERGED, PAY, OPEN, ROOM = range(5)  # actions required outside
 GROWING = -1
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
+SCORING, DIVIDING = ZERO, ONE  # kinds of tasks
 ROOT = 0
 """The slot of the root's histogram, which is kept if the next tree's follows from it: without
 hessians."""
@@ -116,8 +114,10 @@ class Extent(NamedTuple):
 
     trees: int
     leaves: int  # of each tree
-    cells: int  # counted here to score leaves; more are worth several threads
-    rows: int  # divided here between children; more are worth several threads
+    cells: int  # counted for a level on one thread; more are worth several
+    parts: int  # of a task
+    queue: Int64Array
+    helper: bool  # of the thread that grows trees
 
 
 @calling()
@@ -142,13 +142,16 @@ def grow(
     above its start ends them too.
 
     DIVERGED: gradients are not finite. PAY: pay for the splits of ``moves``. OPEN: open accounts of
-    their children, which were made. SCORE, DIVIDE: call ``score`` for all words, ``divide`` for all
-    of ``moves``. ROOM: make room for the nodes and slots that ``moves`` need, and for another tree.
-    The next call needs the request in ANSWERED. ``scratch``: see ``accumulate``.
+    their children, which were made. ROOM: make room for the nodes and slots that ``moves`` need,
+    and for another tree. The next call needs the request in ANSWERED. ``scratch``: see
+    ``accumulate``.
     """
     # one way out, and no tuple of tuples: else numba takes twice as long to compile it
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     request, answered = GROWING, state[ANSWERED]
+    if extent.helper:
+        _do(tree, rows, usable, sums, rules, owed, carried, extent, ZERO, ZERO, scratch)
+        request = DONE
     while request == GROWING:
         if state[NODES] == 0:
             if len(out.feature) - state[WRITTEN] - state[TREES] <= len(work):
@@ -159,16 +162,13 @@ def grow(
                 request = DIVERGED
                 continue
         count = 0
-        if answered in (PAY, DIVIDE):
+        if answered == PAY:
             count = state[FOUND]
         elif state[NODES] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-                if answered != SCORE:
-                    if _cells(tree, carried) * len(usable.features) > extent.cells:
-                        request = SCORE
-                        continue
-                    words = len(usable.groups)
-                    score(tree, rows, usable, sums, rules, owed, carried, ZERO, words, scratch)
+                large = _cells(tree, carried) * len(usable.features) > extent.cells
+                parts = min(extent.parts if large else 1, len(usable.groups))
+                _do(tree, rows, usable, sums, rules, owed, carried, extent, SCORING, parts, scratch)
                 for i in range(state[WAITING]):
                     for column in range(SMALL_NODE, LARGE_NODE + 1):
                         if work[i, column] >= 0:
@@ -177,18 +177,15 @@ def grow(
             count = _choose(tree, owed, usable, rules)
         state[FOUND] = count
         if count > 0:
-            if answered != DIVIDE:
-                moves = tree.moves[:count]
-                charged, slots, moved = _demands(moves, owed.coupled, len(owed.lazy) > 0)
-                if state[NODES] + 2 * count > len(work) or state[SLOTS] + slots > len(sums.hist):
-                    request = ROOM
-                elif charged and answered != PAY:
-                    request = PAY
-                elif count > 1 and moved > extent.rows:
-                    request = DIVIDE
-                if request != GROWING:
-                    continue
-                divide(moves, rows, ZERO, count)
+            moves = tree.moves[:count]
+            charged, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
+            if state[NODES] + 2 * count > len(work) or state[SLOTS] + slots > len(sums.hist):
+                request = ROOM
+                continue
+            if charged and answered != PAY:
+                request = PAY
+                continue
+            _do(tree, rows, usable, sums, rules, owed, carried, extent, DIVIDING, count, scratch)
             answered = DONE
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
@@ -223,17 +220,49 @@ def grow(
     return request
 
 
-@calling()
-def divide(moves: Int64Array, rows: Rows, start: int, stop: int) -> None:
-    """Divide the rows of the splits ``moves[start:stop]`` between their children."""
-    for move in moves[start:stop]:
-        _partition(rows.words, move, rows.order, rows.spare)
-        if move[SCORABLE]:
-            _gather(move, rows.order, rows.values, rows.in_order)
+@inner
+def _do(
+    tree: Growing,
+    rows: Rows,
+    usable: UsableFeatures,
+    sums: Sums,
+    rules: Rules,
+    owed: Owed,
+    carried: Carried,
+    extent: Extent,
+    kind: int,
+    parts: int,
+    scratch: Int64Array,
+) -> None:
+    """Do all parts of a task, together with the helpers; a helper does parts of any task."""
+    queue, helper = extent.queue, extent.helper
+    worth = parts > 1 and (kind == SCORING or len(rows.order) > NEAR)
+    shared = helper or (len(queue) > 0 and worth)
+    if shared and not helper:
+        _hand_out(queue, kind, parts)
+    left = parts
+    while True:
+        if shared:
+            left = _claim(queue, helper)
+            kind, parts = queue[KIND], queue[PARTS]
+        if left == 0:
+            break
+        left -= 1
+        if kind == SCORING:
+            words = len(usable.groups)
+            start, stop = left * words // parts, (left + 1) * words // parts
+            _score(tree, rows, usable, sums, rules, owed, carried, start, stop, scratch)
+        else:
+            move = tree.moves[left]
+            _partition(rows.words, move, rows.order, rows.spare)
+            if move[SCORABLE]:
+                _gather(move, rows.order, rows.values, rows.in_order)
+        if shared:
+            add_at_once(queue, FINISHED, ONE)
 
 
-@calling()
-def score(
+@inner
+def _score(
     tree: Growing,
     rows: Rows,
     usable: UsableFeatures,
@@ -253,8 +282,6 @@ def score(
         sums.first,
     )
     features = usable.features[usable.begins[start] : usable.begins[stop]]
-    if len(features) == 0:
-        return
     begin, last = first[features[0]], first[features[-1] + 1]
     order, values, pairs = rows.order, rows.in_order, work
     is_root = work[0, LARGE] < 0
@@ -378,14 +405,13 @@ def _begin_rows(
 
 
 @njit(inline="always")
-def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int, int]:
-    """True if a split must be paid; the slots that children may need; the rows to divide."""
-    charged, slots, rows = lazy, 0, 0
+def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int]:
+    """True if a split must be paid; the slots that children may need."""
+    charged, slots = lazy, 0
     for i in range(len(moves)):
         charged |= coupled[moves[i, COLUMN]] > 0
         slots += moves[i, SCORABLE]
-        rows += moves[i, LAST_ROW] - moves[i, FIRST_ROW]
-    return charged, slots, rows
+    return charged, slots
 
 
 @njit(inline="always")
