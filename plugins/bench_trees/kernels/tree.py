@@ -351,7 +351,7 @@ def _begin(
     return True
 
 
-@inner
+@njit(inline="always")
 def _next_gradients(tree: Growing, newton: Newton, copies: Int64Array) -> bool:
     """Gradients for the next iteration, if one is over. False if boosting must or may end.
 
