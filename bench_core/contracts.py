@@ -145,12 +145,24 @@ def labels_fault(task: Task, splits: Splits) -> str:
     if splits.task != task:
         return f"its task is {task}, but its splits have {splits.task}"
     parts, classes = [getattr(splits, name) for name in SPLITS], splits.classes
-    if (task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
+    if (task in (Task.BINARY, Task.MULTICLASS, Task.CHOICE)) != (classes >= 2):
         return f"{task} with {classes} classes"
+    if {split.y.shape[1:] for split in parts} != {(classes,) if task == Task.CHOICE else ()}:
+        return f"labels y of {task} have the shapes {[split.y.shape for split in parts]}"
     # a split may lack a class
     y = np.concatenate([split.y for split in parts])
     if y.dtype.kind not in "biuf":
         return f"labels y are {y.dtype}, not numbers"
+    if task == Task.CHOICE:
+        if not ((y >= 0) & (y <= 1)).all():
+            return "the quality of an answer is from 0 to 1"
+        lacking = [splits.class_names[k] for k in np.flatnonzero(splits.calls < 0)]
+        if len(splits.class_names) != classes or lacking:
+            which = (
+                f"{lacking[0]!r} of the class_names" if lacking else "class_names of each source"
+            )
+            return f"{which} must be a feature, or begin one's name, which the call yields"
+        return ""
     if not np.isfinite(y).all() or (classes and not np.isin(y, np.arange(classes)).all()):
         numbered = f": {classes} classes are numbered from 0" if classes else ""
         return f"labels {np.unique(y)[:5].tolist()} do not fit {task}{numbered}"

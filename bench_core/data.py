@@ -26,6 +26,7 @@ class Task(StrEnum):
     REGRESSION = "regression"  # label units
     BINARY = "binary"  # labels 0 and 1, scores are log-odds of 1
     MULTICLASS = "multiclass"  # labels 0..K-1, scores (n, K)
+    CHOICE = "choice"  # labels (n, K): quality of each source's answer; scores as for classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +106,8 @@ class Features:
 class Examples:
     """Features with labels.
 
-    ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
+    ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1. For a choice among K sources
+    (n, K): the quality of each source's answer, 0 to 1.
     ``multiplicity`` int64 (n,) or None: number of identical copies that a row represents. Metrics
     and mean cost equal their values on physical copies. ``groups``: rows that depend on each other,
     such as the visits of a patient or the pixels of a picture. Statistics and metrics use
@@ -125,7 +127,7 @@ class Examples:
 
     def __post_init__(self) -> None:
         n = len(self.X)
-        if self.X.ndim != 2 or self.y.shape != (n,):
+        if self.X.ndim != 2 or self.y.shape[:1] != (n,) or self.y.ndim > 2:
             raise ValueError(f"X must be (n, d) and y (n,), got {self.X.shape} and {self.y.shape}")
         if self.queries is not None and self.queries.rows != n:
             raise ValueError(f"queries cover {self.queries.rows} rows of {n}")

@@ -47,12 +47,25 @@ _DATE = re.compile(
     rf"|(?:[a-z]{{3,9}},? )?(?:(?P<d1>\d{{1,2}})(?P<gap>[ -/]|\. ?)?(?P<m1>{_MONTH})\.?[- /]?"
     rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}}),? )(?P<y1>\d{{4}}|\d{{2}}))"
     r"(?:(?:T|,? |:)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<seconds>\d{2}(?:[.,]\d+)?))?"
-    r"(?: ?(?P<half>[ap])\.?m\.?)?"
-    r"(?: ?(?:Z|UTC|GMT|(?P<sign>[+-])(?P<east>\d{2})(?::?(?P<rest>\d{2}))?))?)?",
+    r"(?: ?(?P<half>[ap])\.?m\.?(?![a-z]))?"
+    r"(?: ?(?:Z|(?:UTC?|GMT)?(?:(?P<sign>[+-])(?P<east>\d{1,2})(?::?(?P<rest>\d{2}))?)?"
+    r"(?(sign)(?: ?\([a-z ]+\)|\[[a-z_/]+\]| [a-z]{3,5})?)))?)?",
     re.ASCII | re.IGNORECASE,
 )
 """A date and perhaps a time: 2024-02-01, 1.2.2024 or 1-Feb-2024, 14:15:16.5 or 2:15 PM, and an
-offset from UTC, +01 or +0100 or +01:00."""
+offset from UTC, +01 or +0100 or +01:00, behind which the zone may have a name, as in
+GMT+0100 (Central European Standard Time) of JavaScript and +01:00[Europe/Berlin] of Java."""
+_ZONE = re.compile(r" ?(?:Z|[+-]\d{2}:?\d{2})?(?: ?\(?[A-Z]{3,5}\)?| ?\[?[A-Z]\w+(?:/\w+)+\]?)?")
+_YEAR = r"\b(?:19|20)\d\d\b"
+_WORD = (
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)"
+    r"(?:uary|ruary|ch|il|e|y|ust|ember|tember|ober)?\b"
+)
+_OTHER_DATE = re.compile(
+    rf".*{_WORD}.*{_YEAR}.*|\d{{1,2}}(?:st|nd|rd|th|er|\.)? [^\W\d_]{{3,9}}\.?,? {_YEAR}.*",
+    re.IGNORECASE,
+)
+"""Dates of asctime, and of other languages: Tue Aug 20 19:15:30 2024, 4 déc. 2024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +220,20 @@ def with_point(text: str) -> str:
 def is_date(text: str) -> bool:
     """True if a text has a form of dates, also if there is no such day."""
     return _DATE.fullmatch(text) is not None
+
+
+def in_named_zone(text: str) -> bool:
+    """True for a date whose time zone has a name and no offset: 2024-02-01 14:15 CET."""
+    match = _DATE.match(text)
+    return match is not None and _ZONE.fullmatch(text, match.end()) is not None
+
+
+def begins_as_date(text: str) -> bool:
+    """True for a text that begins with a date, or holds one in another form."""
+    match = _DATE.match(text)
+    # not 10.0.10.20
+    begins = match is not None and text[match.end() :][:1] not in {*"0123456789.-/:"}
+    return begins or _OTHER_DATE.fullmatch(text) is not None
 
 
 def date_format(dates: Iterable[str]) -> str:

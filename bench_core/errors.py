@@ -127,6 +127,12 @@ def no_formula(text: str) -> str:
     return text if number or text[:1] not in tuple("=+-@\t\r") else f"'{text}"
 
 
+def shortened(names: Iterable[str], most: int = 8) -> str:
+    """Names, separated by commas; of a longer list the first: ``a, b, c and 31 more``."""
+    every = [*names]
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if every[most:] else "")
+
+
 def require(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Raise UsageError for the first unknown name."""
     listed = list(known)
@@ -142,5 +148,5 @@ def unknown(kind: str, name: object, names: Iterable[str], why: str = "") -> str
     near = get_close_matches(str(name), list(names), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []
-    hints = hints or [f"known: {', '.join(sorted(names))}"]
+    hints = hints or [f"known: {shortened(sorted(names)) or 'none'}"]
     return f"unknown {kind} {name!r}: {' '.join(hints)}"

@@ -8,7 +8,7 @@ values that it has not paid for.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -205,6 +205,7 @@ class PolicyRows:
     free: IntArray  # purchases without a price, made before the first step
     row_prices: FloatArray | None  # (n, s), ``Features.prices``
     left: FloatArray  # (n,)
+    slack: float  # the tolerance for rounding in ``left``
     steps: IntArray  # (n,), purchases so far
     asked: IntArray  # (n,), calls of ``act``
     short: BoolArray  # (n,), True if the next purchase was too expensive
@@ -316,13 +317,15 @@ class Sequential:
         bought, sensors, order = np.zeros((n, k), bool), np.zeros((n, s), bool), np.full((n, s), -1)
         steps, calls = np.zeros((2, n), dtype=np.int64)
         if isinstance(prices, PricedRows):
-            mean, price, metered = prices.base.sensor, prices.price(), prices.metered()
+            mean, price = prices.base.sensor, prices.price()
         else:
-            mean, metered = prices.sensor, np.zeros(s, dtype=bool)
-            price = np.broadcast_to(mean, (n, s))
+            mean, price = prices.sensor, np.broadcast_to(prices.sensor, (n, s))
+        metered = np.zeros(s, dtype=bool)
+        metered[getattr(prices, "metered", [])] = True
         free = np.flatnonzero(self._purchases.sets @ mean == 0)
+        slack = 2 * ROUNDING * left if left < np.inf else 0.0
         money = (
-            *(price, metered, free, row_prices, np.full(n, left), steps, calls),
+            *(price, metered, free, row_prices, np.full(n, left), slack, steps, calls),
             np.zeros(n, dtype=bool),
         )
         offer = np.full(n, STOP), np.full(n, np.nan)
@@ -347,6 +350,8 @@ class Sequential:
             rows.alike = len(row) == 0 and bool((rows.left == rows.left[:1]).all())
             rows.alike &= not self._shows_prices(rows)
             yield row[order], column[order]
+            if len(free):  # on average: a row may pay for them
+                rows.left -= rows.price[:, self._purchases.sets[free].any(axis=0)].sum(axis=1)
         rows.asked[:] = rows.steps
         going = np.flatnonzero(~rows.bought.all(axis=1))
         while len(going):
@@ -361,17 +366,20 @@ class Sequential:
             going, chosen = going[go], chosen[go]
             place, sensors = self._sensors.of(chosen)
             row = going[place]
-            due = np.where(rows.sensors[row, sensors], 0.0, rows.price[row, sensors])
-            price = np.bincount(place, due, minlength=len(going))
-            go = price <= rows.left[going]
-            if rows.metered.any():  # bought while money is left, whatever it turns out to cost
-                quoted = np.where(rows.metered[sensors], 0.0, due)
-                go |= np.bincount(place, quoted, minlength=len(going)) < rows.left[going]
+            new, metered = ~rows.sensors[row, sensors], rows.metered[sensors]
+            total = partial(np.bincount, place, minlength=len(going))
+            price = total(np.where(new & ~metered, rows.price[row, sensors], 0.0))
+            left, unknown = rows.left[going], metered.any() and total(new & metered) > 0
+            # a metered sensor is bought while money is left, whatever it turns out to cost
+            go = np.where(unknown, price < left - rows.slack, price <= left)
             rows.short[going] = ~go
-            going, chosen = going[go], chosen[go]
-            rows.left[going] -= price[go]
-            rows.until[going], rows.alike = np.nan, rows.alike and len(going) == 0
-            yield self._add(rows, going, chosen, min(1, len(free)))  # free sensors are step 0
+            bought, chosen = going[go], chosen[go]
+            rows.until[bought], rows.alike = np.nan, rows.alike and len(bought) == 0
+            yield self._add(rows, bought, chosen, min(1, len(free)))  # free sensors are step 0
+            if metered.any():
+                price += total(np.where(new & metered, rows.price[row, sensors], 0.0))
+            rows.left[bought] -= price[go]
+            going = bought
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import Array, FloatArray
+from bench_core.arrays import Array, FloatArray, IntArray
 from bench_core.costs.by_row import ByRow
 from bench_core.costs.cost_file import ASSUMED_COSTS
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import Acquired, CostModel, SensorPrices
 from bench_core.data import Examples, Task
 from bench_core.encoding import ColumnEncoding
 from bench_core.errors import UsageError, option
@@ -60,8 +60,10 @@ class Splits:
     True if no costs were given. ``fingerprint`` is a digest of all arrays except costs, set by
     the prepared-data cache. ``encodings`` describe how columns of a user's table became features,
     () if features are columns. ``price_columns`` (c,) name those of the rows
-    (``Examples.price_columns``). ``class_names`` are a user's labels by class number. ``notes`` are
-    lines for the user: texts, or ``Note(SAMPLE, text)`` for a part of a larger data set.
+    (``Examples.price_columns``). ``class_names`` are a user's labels by class number, for a choice
+    the names of the sources: a feature of this name, or features whose names begin with it and
+    ``_``, come from a source's call (``calls``). ``notes`` are lines for the user: texts, or
+    ``Note(SAMPLE, text)`` for a part of a larger data set.
 
     ``truth`` is the distribution of rows, if a generator knows it. Either ``table`` (v1, .., vd, K)
     holds the joint probabilities of all feature values (0, 1, ..) and classes. Or ``label`` (h,),
@@ -75,7 +77,7 @@ class Splits:
     test: Examples
     prices: SensorPrices
     task: Task = cast(Task, None)  # noqa: RUF009 - until ``complete`` sets it
-    classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
+    classes: int = 0  # 2 for binary, K for multiclass and choice, 0 otherwise
     feature_names: tuple[str, ...] = ()
     stand_in: bool = False  # generated in place of licensed data
     notes: tuple[str | Note, ...] = ()
@@ -93,6 +95,8 @@ class Splits:
         if not task:
             queries = self.train.queries is not None
             task = Task.RANKING if queries else task_of_labels(self.train.y)[0]
+        if not classes and task is Task.CHOICE:
+            classes = self.train.y.shape[-1]
         if not classes and task is Task.BINARY:
             classes = 2
         elif not classes and task is Task.MULTICLASS:
@@ -108,10 +112,24 @@ class Splits:
         y, copies = self.train.y, self.train.weights
         if self.task in (Task.REGRESSION, Task.RANKING):
             return np.asarray(np.average(y, weights=copies))
+        if self.task is Task.CHOICE:
+            return two_as_one(np.average(y, axis=0, weights=copies))
         classes = max(self.classes, 2)
         shares = np.bincount(y.astype(np.int64), copies, minlength=classes) / copies.sum()
         logs = np.log(np.maximum(shares, 0.5 / copies.sum()))  # a class may have no training row
-        return logs if classes > 2 else np.asarray(logs[1] - logs[0])
+        return two_as_one(logs)
+
+    @property
+    def calls(self) -> IntArray:
+        """Feature (K,) that the call of each source yields: the feature of the source's name, else
+        the dearest of those whose names begin with it and ``_``; -1 without one."""
+        price, columns = self.prices.feature_price(), self.columns
+        calls = np.full(len(self.class_names), -1)
+        for k, column in enumerate(source_columns(self.class_names, columns)):
+            if column:
+                features = [j for j, name in enumerate(columns) if name in column]
+                calls[k] = max(features, key=lambda j: price[j])
+        return calls
 
     @property
     def costs(self) -> CostModel:
@@ -145,23 +163,48 @@ class Splits:
         """Notes, including notes on costs."""
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
         if isinstance(self.cost_model, ByRow):
-            notes += (self._by_row(self.cost_model),)
+            what = "prices by row, mean (median, 95% quantile)"
+            notes += (f"{what}: {', '.join(self.prices_by_row)}; learners train on the means",)
         elif self.cost_model is not None:  # such as prices shared by the rows of a query
             name = self.cost_model.name
             notes += (f"costs by model {name!r}; learners trained on additive prices instead",)
+        if self.task is Task.CHOICE and len(self.test):
+            notes += (self._alone(),)
         return tuple(map(Note.of, notes))
 
-    def _by_row(self, costs: ByRow) -> str:
-        """Describe the prices that differ by row."""
-        assert self.train.price_columns is not None
-        texts = []
+    @property
+    def prices_by_row(self) -> list[str]:
+        """Mean, median and 95% quantile of each column of prices in training, as text."""
+        costs, texts = self.cost_model, list[str]()
+        if not isinstance(costs, ByRow) or self.train.price_columns is None:
+            return texts
         for column, quoted in zip(costs.column.tolist(), costs.quoted.tolist(), strict=True):
             prices, when = self.train.price_columns[:, column], "quoted" if quoted else "metered"
             shown = (np.average(prices, weights=self.train.weights), *np.quantile(prices, _SHOWN))
             mean, median, high = (f"{value:.3g}" for value in shown)
             texts.append(f"{self.price_columns[column]} {mean} ({median}, {high}; {when})")
-        what = "prices by row, mean (median, 95% quantile)"
-        return f"{what}: {', '.join(texts)}; learners train on the means"
+        return texts
+
+    def _alone(self) -> str:
+        """Describe each source of a choice alone, and the cheapest best answer of each row."""
+        test, costs, n = self.test, self.costs, len(self.test)
+        if isinstance(costs, ByRow) and test.price_columns is not None:
+            costs = costs.on(test.price_columns)
+        mask, paid = np.zeros((n, costs.sensors), dtype=bool), []
+        for feature in self.calls.tolist():
+            mask[:] = False
+            mask[:, costs.sensors_of(feature)] = True
+            paid.append(costs.feature_cost(Acquired.pack(mask), test.queries))
+        price, best = np.column_stack(paid), test.y.max(axis=1)
+        cheapest = np.where(test.y == best[:, None], price, np.inf).min(axis=1)
+        pairs = zip(self.class_names, test.y.T, price.T, strict=True)
+        every = [*pairs, ("oracle (the cheapest best answer, luck included)", best, cheapest)]
+        shown = (
+            f"{name} {np.average(y, weights=test.weights):.3f} at "
+            f"{np.average(cost, weights=test.weights):.4g}"
+            for name, y, cost in every
+        )
+        return f"alone on test rows: {', '.join(shown)}"
 
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices in ``unit``."""
@@ -179,8 +222,26 @@ class Splits:
         return replace(self, prices=prices, cost_model=other, costs_assumed=False)
 
 
+def source_columns(sources: Sequence[str], columns: Sequence[str]) -> list[set[str]]:
+    """Return the columns that the call of each source yields: the column of its name, else those
+    that begin with it and ``_``, and with no longer name of a source."""
+    begun: dict[str, set[str]] = {source: {source} & {*columns} for source in sources}
+    for column in columns:
+        owner = max((s for s in sources if column.startswith(f"{s}_")), key=len, default="")
+        if owner and owner not in columns and column not in sources:
+            begun[owner].add(column)
+    return [begun[source] for source in sources]
+
+
+def two_as_one(scores: FloatArray) -> FloatArray:
+    """Return scores (.., K) as predictions hold them: for K = 2 the second less the first (..)."""
+    return scores if scores.shape[-1] > 2 else np.asarray(scores[..., 1] - scores[..., 0])
+
+
 def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
-    """Task inferred from labels (n,) without queries, and the reason."""
+    """Task inferred from labels (n,) or (n, K) without queries, and the reason."""
+    if labels.ndim == 2:
+        return Task.CHOICE, "each row has the quality of several answers"
     # two labels may be 0 and 1, -1 and 1 or two words
     values = np.unique(labels)
     if len(values) == 2:

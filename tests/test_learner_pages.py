@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
@@ -20,8 +21,10 @@ DOCS = Path(__file__).parent.parent / "docs"
 FAMILIES = sorted((DOCS / "learners").glob("*.md"))
 EQUATIONS = re.compile(r"<!-- equations: (\S+) -->")
 ROW = re.compile(r"^\| \[(\w+)\]\(learners/\1\.md\) \| (.+) \|$", re.M)
+LEARNERS = load_registry().learners
 
 
+@cache
 def index():
     """Each learner of the index with its family."""
     rows = ROW.findall((DOCS / "learners.md").read_text(encoding="utf-8"))
@@ -29,12 +32,10 @@ def index():
 
 
 def registered():
-    registry = load_registry()
-    return sorted(
-        name for name, cls in registry.learners.items() if cls.__module__.startswith("bench_")
-    )
+    return sorted(name for name, cls in LEARNERS.items() if cls.__module__.startswith("bench_"))
 
 
+@cache
 def built(page):
     return on_page_markdown((DOCS / page).read_text(encoding="utf-8"))
 
@@ -47,7 +48,7 @@ def test_every_learner_is_in_the_index():
 @pytest.mark.parametrize("learner", registered())
 def test_the_page_of_its_family_names_a_learner_and_each_of_its_parameters(learner):
     text = built(f"learners/{index()[learner]}.md")
-    names = [learner, *(p.name for p in parameters(load_registry().learners[learner]))]
+    names = [learner, *(p.name for p in parameters(LEARNERS[learner]))]
     assert [name for name in names if f"`{name}`" not in text] == []
 
 

@@ -56,6 +56,10 @@ def test_the_page_on_ranking_leads_from_files_to_a_model_in_python_and_c(reader)
     follow(RANKING.replace("```python\n", "```file\n"), near)  # LightGBM's releases differ a little
 
 
+def test_the_page_on_choice_leads_from_logged_calls_to_a_served_cascade(reader):
+    follow(page("learners/choice.md"), near)
+
+
 def test_every_method_of_a_result_is_on_the_page():
     own = {"board", "at", "best", "compare", "curve", "features", "plot", "to_latex", "report"}
     shown = set(re.findall(r"result\.(\w+)\(", PYTHON))
@@ -131,7 +135,7 @@ def test_the_queries_give_what_the_export_says(home):
     frame = bench_core.load_run("last", store=home / "results" / "bench.db").frame()
     test = frame[(frame["split"] == "test") & (frame["status"] == "ok")]
     assert best["quality"].tolist() == [test["ndcg@5"].max()]
-    valid = frame[(frame["split"] == "valid") & (frame["total_cost"] <= 20)]
+    valid = frame[(frame["split"] == "valid") & (frame["cost"] <= 20)]
     assert chosen["point"].tolist() == [valid.loc[valid["ndcg@5"].idxmax(), "point"]]
     assert failed["status"].tolist() == ["failed"]
 
@@ -151,7 +155,7 @@ def test_python_reads_it_without_our_code(home, monkeypatch):
     exec(script, names)
     points, values = names["points"], names["by_query"]
     assert isinstance(points, pd.DataFrame)
-    assert {"learner", "ndcg@5", "total_cost"} <= {*points}
+    assert {"learner", "ndcg@5", "cost"} <= {*points}
     assert values.shape[0] > 0
     names["db"].close()
 
@@ -163,6 +167,7 @@ def printed(cells):
     return texts, [sorted(one["data"]) for one in outputs if "data" in one]
 
 
+@pytest.mark.slow  # a kernel of its own; test_the_page_on_python makes the same calls
 @pytest.mark.filterwarnings("ignore")  # of the kernel's libraries
 def test_the_notebook_prints_what_it_shows(tmp_path, monkeypatch):
     """``jupyter execute --inplace docs/notebook.ipynb`` renews its outputs."""

@@ -141,11 +141,12 @@ def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any)
 def reprice(
     run: str = "last",
     *,
-    costs: Any,
+    costs: Any = None,
     on_event: OnEvent | None = None,
     **options: Any,
 ) -> Result:
-    """Bill a run under other costs, from its stored models and without training.
+    """Bill a run under other costs of features or of errors, from its stored models and without
+    training.
 
     The result is a new run in the store with the same metrics and the new costs. ``caps`` are
     measured under the new costs.
@@ -154,10 +155,10 @@ def reprice(
     ----------
     data : default ()
         Data sets of the run. Default: all.
-    costs, caps, encoding, store, workers, executor, timeout, memory, plugins
+    costs, error_costs, caps, encoding, store, workers, executor, timeout, memory, plugins
         As in ``run``.
     """
-    require("argument", options, ("data", "caps", "encoding", *_WORK))
+    require("argument", options, ("data", "error_costs", "caps", "encoding", *_WORK))
     asked = request_of({**options, "costs": costs})
     registry, notify = registry_of(asked), on_event or silent
     return _result(repriced, run, asked.data, asked, registry, notify)

@@ -14,6 +14,7 @@ import numpy as np
 from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile, price_columns_of
+from bench_core.costs.error_costs import error_columns, error_costs_text
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
 from bench_core.datasets.table_options import TableOptions
@@ -88,6 +89,8 @@ def request_of(
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     if "groups" in fields:
         fields["groups"] = _groups(fields["groups"])
+    if "error_costs" in fields:
+        fields["error_costs"] = error_costs_text(fields["error_costs"])
     if X is not None:  # data in memory are a data set of one name
         folds = _splits(X, y, queries, fields, transformer, sample_weight)
         splits, fitted = zip(*folds, strict=True)
@@ -176,6 +179,7 @@ def _splits(
         check_order(X, rows[field], field)
     costs = fields.get("costs")
     by_row = price_columns_of(costs_of(costs)) if _is_given(costs) else ()
+    by_row += error_columns(fields.get("error_costs", ""))
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     options = TableOptions(

@@ -13,20 +13,24 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
 from bench_core.contracts import metric_of
+from bench_core.costs.error_costs import ErrorCosts
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.data import Examples
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
-from bench_core.execution.trial import score_split
-from bench_core.leaderboard.export import capped_program, program_of
+from bench_core.execution.trial import calibrate, score_split
+from bench_core.metrics import default_metric
+from bench_core.metrics.calibration import Calibration
 from bench_core.metrics.frontier import best_within
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.parameters import encode
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS, CONSTANT
 from bench_core.results.records import OperatingPoint
 from bench_core.sequential import ROUNDING
+from bench_core.serving.model_programs import calibrated_program, capped_program, program_of
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Program, Stop, constant_program
 from bench_core.splits import Splits
@@ -40,6 +44,7 @@ class Point(NamedTuple):
     row: OperatingPoint
     bought: FloatArray  # (s,), share of rows that buy each sensor
     constant: bool  # every row has the same answer
+    calibration: Calibration | None = None  # where errors have costs
 
 
 class Chosen(NamedTuple):
@@ -68,19 +73,27 @@ class Trained:
     constant: FloatArray
     classes: int
     metric: Metric
+    errors: ErrorCosts | None = None
 
     @classmethod
     def of(
-        cls, learners: Sequence[Any], splits: Splits, metric: Metric, seed: int, threads: int
+        cls,
+        learners: Sequence[Any],
+        splits: Splits,
+        metric: Metric,
+        seed: int,
+        threads: int,
+        errors: ErrorCosts | None = None,
     ) -> Trained:
         """Train the learner at each of its settings."""
         shared: dict[str, Any] = {}  # fits and arrays that several settings need
+        stops_by = default_metric(splits.task) if metric.name == TOTAL_COST else metric
         models = [
-            (learner, fit_in_process(learner, splits, metric, seed, threads, shared))
+            (learner, fit_in_process(learner, splits, stops_by, seed, threads, shared))
             for learner in learners
         ]
         facts = splits.costs, splits.constant, splits.classes, metric
-        return cls(models, splits.valid, *facts)
+        return cls(models, splits.valid, *facts, errors)
 
     def within(self, budget: float | None, kind: str) -> Chosen:
         """Return the point of best quality within a budget. Raises ValueError if the metric is not
@@ -92,7 +105,7 @@ class Trained:
             points = [point for point in points if point.row.cost_max <= most] + self._measured(
                 (limit,)
             )
-        mean = np.array([point.row.total_cost for point in points])
+        mean = np.array([point.row.cost for point in points])
         quality = np.array([point.row.metrics[self.metric.name] for point in points])
         most = np.inf if kind == CAP else limit  # all rows are within a cap
         at = best_within(mean, quality[None], most, higher)[0]
@@ -114,11 +127,14 @@ class Trained:
         points, caps = list[Point](), Caps(limits, self.constant)
         for learner, model in self.models:
             path = predict_split(model, self.valid, self.costs, self.classes, caps=caps)
-            for row in score_split(path, self.valid, self.costs, [self.metric], "valid").rows:
+            used = {} if self.errors is None else calibrate({"valid": path}, self.valid)
+            judged = path, self.valid, self.costs, [self.metric], "valid"
+            for row in score_split(*judged, errors=self.errors).rows:
                 scores = path.scores[row.number]
                 alike = bool((scores == scores[:1]).all())
                 if not limits or CAP in row.point:
-                    points.append(Point(learner, model, row, path.bought[row.number], alike))
+                    of_point = path.bought[row.number], alike, used.get(row.number)
+                    points.append(Point(learner, model, row, *of_point))
         return points
 
     def _constant(self, limit: float, kind: str) -> str:
@@ -138,7 +154,12 @@ class Trained:
 
 
 def key_of(
-    learners: Sequence[Any], splits: Splits, metric: Metric, seed: int, threads: int
+    learners: Sequence[Any],
+    splits: Splits,
+    metric: Metric,
+    seed: int,
+    threads: int,
+    errors: ErrorCosts | None = None,
 ) -> str | None:
     """Return a digest of everything that decides ``Trained.of``; None if it cannot be digested."""
     try:
@@ -147,7 +168,17 @@ def key_of(
     except (BenchError, TypeError, ValueError, OSError, ImportError):  # of a user's own classes
         return None
     judged = f"{type(metric).__module__}.{type(metric).__qualname__} {metric!r} {metric.name}"
-    facts = settings, costs, judged, seed, threads, splits.task, splits.classes, splits.names
+    facts: tuple[Any, ...] = (
+        settings,
+        costs,
+        judged,
+        seed,
+        threads,
+        splits.task,
+        splits.classes,
+        splits.names,
+    )
+    facts += (errors and errors.matrix.tolist(),)
     whole = hashlib.sha256(repr(facts).encode())
     for rows in (splits.train, splits.valid):
         queries = None if rows.queries is None else rows.queries.boundaries
@@ -172,8 +203,11 @@ def served_program(
         program = capped_program(point.model, name, features)
     else:
         program = program_of(point.model, name, point.row.point)
-    if not isinstance(program, Program):
-        return program
-    if limit is not None and CAP not in point.row.point:  # this point, or the constant
-        program = replace(program, stops=[Stop(len(program.steps) - 1, point.row.point)])
-    return replace(program, nothing=np.atleast_1d(constant))
+    if isinstance(program, Program):
+        program = replace(program, nothing=np.atleast_1d(constant))
+    if point.calibration is not None:
+        program = calibrated_program(program, point.calibration, CAP in point.row.point)
+    if isinstance(program, Program) and limit is not None and CAP not in point.row.point:
+        # this point, or the constant
+        return replace(program, stops=[Stop(len(program.steps) - 1, point.row.point)])
+    return program

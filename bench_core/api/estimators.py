@@ -12,10 +12,9 @@ of one estimator, as in a grid search over budgets, share their models (``Fits``
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from os import PathLike
@@ -25,35 +24,22 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
     check_is_fitted,
-    check_X_y,
-    validate_data,
 )
 
 from bench_core import __version__
 from bench_core.api.arguments import checked_metric, costs_of, priced_names
 from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.api.estimator_rows import RowReader, as_value_errors, copies_of, in_groups
+from bench_core.arrays import BoolArray, FloatArray
 from bench_core.costs.by_row import with_known_prices
-from bench_core.costs.cost_file import price_columns_of
-from bench_core.costs.price_table import PriceColumn, columns_named
-from bench_core.data import MOST_ROWS, Examples, Features, Queries, Task
+from bench_core.costs.error_costs import ErrorCosts, error_costs, error_costs_text
+from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
-from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
-from bench_core.datasets.readers.tables import (
-    NUMBERS,
-    DataColumn,
-    DataTable,
-    float32_offset,
-    read_features,
-)
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.traced_columns import (
     output_names,
@@ -61,21 +47,20 @@ from bench_core.datasets.traced_columns import (
     traced,
     under_input_costs,
 )
-from bench_core.datasets.user_arrays import data_frame, grouped_rows, row_values, without_prices
-from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
+from bench_core.datasets.user_arrays import row_values
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import BenchError, InputError
+from bench_core.errors import InputError
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import blocks, gather, predict_split
 from bench_core.execution.trial import sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.parameters import encode, resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS
 from bench_core.serving.predictor import probabilities
-from bench_core.serving.raw_rows import RawColumns, columns_by_name
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -86,7 +71,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class _Budgeted(BaseEstimator):
+class _Budgeted(RowReader):
     """Base of the three estimators, with the parameters of ``BudgetedClassifier``."""
 
     learner: Any = "cegb"
@@ -133,7 +118,7 @@ class _Budgeted(BaseEstimator):
         facts = prices, task, classes, names
         splits = Splits(train, valid, valid, *facts, encodings=encodings)
         splits = replace(splits, price_columns=self._price_columns)
-        with _as_value_errors():
+        with as_value_errors():
             registry = _installed()
             splits, self._sensors = self._priced(splits, registry, steps)
             train, valid = (with_known_prices(part, splits.costs) for part in (train, valid))
@@ -147,12 +132,15 @@ class _Budgeted(BaseEstimator):
                 able = ", ".join(sorted(metric.tasks))
                 raise ValueError(f"metric {metric.name} judges {able}, not {task}")
             learners = self._learners(registry, task)
+            errors = self._errors(splits)
+            if errors is not None and self.metric is None:
+                metric = parse_metric(TOTAL_COST)
         self.cost_model_, self.task_ = splits.costs, task
         self._names = splits.names
         sizes = [len(encoding.features) for encoding in encodings] or [1] * d
         self._first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
         self.feature_costs_ = splits.prices.feature_price()[self._first]
-        how = learners, splits, metric, seed, self.threads
+        how = learners, splits, metric, seed, self.threads, errors
         fits, key = self.__dict__.pop("_fits", None), None
         if fits is not None and (key := key_of(*how)) in fits:
             self._trained = fits[key]
@@ -162,6 +150,10 @@ class _Budgeted(BaseEstimator):
             fits[key] = self._trained
         self._choose()
         return self
+
+    def _errors(self, splits: Splits) -> ErrorCosts | None:
+        """Return the costs of a classifier's errors, None for none."""
+        return None
 
     def _check_budget(self) -> None:
         """Raise ValueError for a budget that is none."""
@@ -306,20 +298,11 @@ class _Budgeted(BaseEstimator):
         """Return scores (n,) or (n, K) at the chosen point, the cost of each row (n,), and the
         sensors that it buys (n, s)."""
         check_is_fitted(self)
-        there = (columns_by_name(X) or ()) if self._by_row else ()
-        X, paid = self._without_prices(X, [one for one in self._by_row if one.column in there])
-        X, named = self._table(X), self.encodings_
-        how = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        X = validate_data(
-            self, X, reset=False, skip_check_array=bool(named), **({} if named else how)
-        )
-        X = self._cells(check_array(self._features(X), estimator=self, **how) if named else X)
+        X, paid = self._unlabelled(X)
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
-            order, groups = _order(queries, len(X))
+            order, groups = in_groups(queries, len(X))
         back = np.argsort(order)  # the caller's order
-        if paid is None and self._by_row:  # at the mean prices
-            paid = np.full((len(X), len(self._price_columns)), np.nan)
         of_rows = np.zeros(len(X)), groups, None, None, None if paid is None else paid[order]
         unlabelled = with_known_prices(Examples(X[order], *of_rows), self.cost_model_)
         scores, cost, bought = self._at_point(unlabelled)
@@ -347,7 +330,8 @@ class _Budgeted(BaseEstimator):
             each = path.scores[position].copy(), path.cost[position].copy(), path.acquired.unpack()
             parts.append(each)
         scores, cost, bought = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return scores, cost, bought
+        calibration = self._point.calibration
+        return scores if calibration is None else calibration.of(scores), cost, bought
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -381,7 +365,7 @@ class _Budgeted(BaseEstimator):
         trained, point, names = self._trained, self._point, self._names
         encodings = self.encodings_
         limit = self.caps_.limits[0] if self.caps_.limits else None
-        with _as_value_errors():
+        with as_value_errors():
             program = served_program(point, limit, trained.constant, len(names))
             if folder is not None:
                 check_folder(Path(folder))
@@ -394,6 +378,12 @@ class _Budgeted(BaseEstimator):
             write_folder(Path(folder), made)
         return Predictor(made)
 
+    @property
+    def _names_of_classes(self) -> list[str]:
+        """Labels of the classes by the numbers that learners see."""
+        labels = [str(label) for label in getattr(self, "classes_", ())]
+        return labels[::-1] if getattr(self, "turned_", False) else labels
+
     def _about(self, limit: float | None) -> dict[str, Any]:
         """Return the facts of an exported model; figures are those of the validation part."""
         learner, row, amount = (
@@ -401,7 +391,7 @@ class _Budgeted(BaseEstimator):
             self._point.row,
             self.budget if limit is None else limit,
         )
-        labels = [str(label) for label in getattr(self, "classes_", ())]
+        labels, errors = self._names_of_classes, self._trained.errors
         return {
             "marks": [],
             "learner": learner.name,
@@ -410,7 +400,7 @@ class _Budgeted(BaseEstimator):
             "dataset": "data",
             "task": str(self.task_),
             "classes": len(labels),
-            "class_names": labels[::-1] if getattr(self, "turned_", False) else labels,
+            "class_names": labels,
             "stand_in": False,
             "unit": self.cost_model_.unit,
             "everything": self.cost_model_.everything,
@@ -419,123 +409,18 @@ class _Budgeted(BaseEstimator):
             "budget": None
             if amount is None
             else {"amount": float(amount), "kind": self.budget_kind},
+            "error_costs": errors
+            and {"matrix": errors.matrix.tolist(), "column": errors.column.tolist()},
             "metric": self.metric_.name,
             "higher_is_better": self.metric_.higher_is_better,
             "audit": "",
-            "valid": {"quality": self.quality_, "cost": row.total_cost}
-            | {"total_cost": row.total_cost, "cost_max": row.cost_max},
+            "valid": {"quality": self.quality_, "cost": row.cost, "cost_max": row.cost_max},
             "test": None,
             "reference": None,
         }
 
-    def _examples(
-        self, X: Any, y: Any, queries: Any = None, weight: Any = None, *, ranking: bool, **more: Any
-    ) -> Examples:
-        """Return X as float32 (n, d) and y (n,) as rows to learn from. Raises ValueError."""
-        rows, y, paid = self._checked(X, y, y_numeric=True, **more)
-        return self._rows(rows, y.astype(np.float64), paid, queries, weight, ranking)
 
-    def _rows(
-        self, X: Any, y: Any, paid: Any, queries: Any, weight: Any, ranking: bool
-    ) -> Examples:
-        """Return rows that represent ``weight`` copies each; rows of weight 0 are left out."""
-        if ranking and not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
-            raise ValueError(f"y holds grades, which must be from 0 to {LARGEST_GRADE:g}")
-        copies = None if weight is None else _copies(weight, X)
-        order, units, name = np.arange(len(X)), None, "queries" if ranking else "groups"
-        if ranking or queries is not None:
-            order, units = _order(queries, len(X), name)
-        if copies is not None:
-            order = order[copies[order] > 0]
-            if units is not None:
-                ids = None if queries is None else np.asarray(queries)[order]
-                units = _order(ids, len(order), name)[1]
-        of_rows = None if copies is None else copies[order], None if ranking else units
-        paid = None if paid is None else paid[order]
-        return Examples(X[order], y[order], units if ranking else None, *of_rows, paid)
-
-    def _without_prices(
-        self, X: Any, sensors: Sequence[PriceColumn]
-    ) -> tuple[Any, FloatArray | None]:
-        """Return X without the columns of prices of some sensors, and the prices by row (n, c), NaN
-        for those of the others; None without sensors."""
-        if not sensors:
-            return X, None
-        with _as_value_errors():
-            X, known = without_prices(X, "X", sensors)
-        paid = np.full((len(known), len(self._price_columns)), np.nan)
-        paid[:, [*map(self._price_columns.index, columns_named(sensors))]] = known
-        return X, paid
-
-    def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any, Any]:
-        """Return X as float32 (n, d), text encoded, y (n,), and prices by row (n, c) or None.
-        ``reset``: fit the encodings."""
-        if reset:
-            with _as_value_errors():
-                self._by_row = () if self.costs is None else price_columns_of(costs_of(self.costs))
-            self._price_columns, names = columns_named(self._by_row), [*(columns_by_name(X) or ())]
-            self._price_places = {names.index(c) for c in self._price_columns if c in names}
-        X, paid = self._without_prices(X, self._by_row)
-        X = self._table(X, reset)
-        if reset:
-            self.encodings_ = self._text_encodings(X)
-        how = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
-        if self.encodings_:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            X, y = check_X_y(self._features(X), y, **how, **more)
-        else:
-            X, y = validate_data(self, X, y, reset=reset, **how, **more)
-        if reset:
-            found = [float32_offset(column) for column in X.T]
-            self.offsets_ = np.array([offset or 0.0 for offset in found])
-            if (lost := [j for j, offset in enumerate(found) if offset == 0]) != []:
-                warnings.warn(f"float32 merges values of the columns {lost} of X", stacklevel=3)
-        return self._cells(X), y, paid
-
-    def _table(self, X: Any, reset: bool = False) -> Any:
-        """Return tables that numpy cannot convert as pandas frames, sparse matrices as arrays,
-        anything else unchanged."""
-        if issparse(X):
-            return X.toarray()
-        objects = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2
-        text = objects and any(isinstance(cell, str) for cell in X.ravel().tolist())
-        if columns_by_name(X) is None and not text:
-            return X
-        with _as_value_errors():
-            frame, named = data_frame(X, "X")
-        if not named and not reset and [*frame] != [*getattr(self, "feature_names_in_", ())]:
-            return X  # in the order of the columns in ``fit``
-        return X if hasattr(X, "__array__") and not _has_text(frame) else frame
-
-    def _text_encodings(self, X: Any) -> tuple[ColumnEncoding, ...]:
-        """Return the encodings of a frame's columns, () if all are numbers."""
-        frame = columns_by_name(X)
-        if frame is None or not _has_text(frame):
-            return ()
-        table = DataTable(Path("X"), X, lambda row: f"X, row {row}")
-        with _as_value_errors():
-            table = with_decimal_commas(table) if self.decimal == "," else table
-            table, _ = with_days(table, texts=self.dates)
-            (read,) = read_features([table], table.names)
-        return frame_encodings(read, [], formats=table.formats)
-
-    def _features(self, X: Any) -> FloatArray:
-        """Return a table with columns of text as numbers (n, d)."""
-        raw, columns = RawColumns(self.encodings_), columns_by_name(X)
-        with _as_value_errors():
-            cells = raw.table(X if columns is None else columns, range(len(raw.names)))
-        return cells.astype(np.float64)
-
-    def _cells(self, X: FloatArray) -> Float32Array:
-        """Return cells as float32, minus ``offsets_``, which keep the values of a column
-        distinct."""
-        with np.errstate(over="ignore"):
-            cells: Float32Array = (X - self.offsets_).astype(np.float32)
-        if np.isinf(cells).any():
-            raise ValueError("X holds a value too large for float32; scale its column")
-        return cells
-
-
+@dataclass(eq=False, repr=False)
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
     """A classifier whose predictions cost at most ``budget`` per row.
 
@@ -553,6 +438,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     metric              metric that chooses the point, a name or an object; None: accuracy
                         (mse, ndcg@5)
     positive            label of the class that cascades look for; None: the second one
+    error_costs         costs of errors, as in ``bench_core.run``: the point of least total cost
+                        is chosen, and ``predict`` answers at least expected cost
     decimal             decimal mark of numbers in text columns: ``","`` as 1.234,50
     dates               True: texts of dates are days since 1970-01-01, as typed dates always are
     validation_fraction share of rows in the validation part, unless ``fit`` gets validation rows
@@ -571,6 +458,14 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     integers, 0 leaves a row out.
     """
 
+    error_costs: Any = field(default=None, kw_only=True)
+
+    def _errors(self, splits: Splits) -> ErrorCosts | None:
+        if self.error_costs is None:
+            return None
+        matrix = error_costs(error_costs_text(self.error_costs), self._names_of_classes)
+        return ErrorCosts.of(matrix, splits.train, ())
+
     def fit(
         self,
         X: ArrayLike,
@@ -585,9 +480,9 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         rows, labels, paid = self._checked(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:
-            copies = _copies(sample_weight, rows)
+            copies = copies_of(sample_weight, rows)
             if groups is not None:
-                with _as_value_errors():
+                with as_value_errors():
                     groups = row_values(groups, "groups", len(rows)).to_numpy()[copies > 0]
             paid = None if paid is None else paid[copies > 0]
             rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
@@ -618,8 +513,11 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         return -scores if self.turned_ else scores
 
     def predict(self, X: ArrayLike) -> Any:
-        """Return the class of each row (n,)."""
-        scores = self.decision_function(X)
+        """Return the class of each row (n,): the most likely, or of least expected cost."""
+        scores, errors = self.decision_function(X), self._trained.errors
+        if errors is not None:
+            number = errors.answers(-scores if self.turned_ else scores)
+            return self.classes_[1 - number if self.turned_ else number]
         number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[number]
 
@@ -691,7 +589,7 @@ class BudgetedRanker(_Budgeted):
 
     def score(self, X: ArrayLike, y: ArrayLike, queries: Any = None) -> float:
         """Return the metric that chose the point, averaged over queries."""
-        scores, (order, groups) = self.predict(X, queries), _order(queries, len(np.asarray(y)))
+        scores, (order, groups) = self.predict(X, queries), in_groups(queries, len(np.asarray(y)))
         labels = Labels(np.asarray(y, dtype=np.float64)[order], groups)
         return evaluate([self.metric_], scores[order], labels)[self.metric_.name].mean
 
@@ -700,39 +598,3 @@ class BudgetedRanker(_Budgeted):
 def _installed() -> Registry:
     """Return the installed plugins, for all fits: loading them takes as long as a small fit."""
     return load_registry()
-
-
-def _order(queries: Any, n: int, name: str = "queries") -> tuple[IntArray, Queries]:
-    """Return an order of the rows that groups queries, and the queries; without ids all rows are
-    one query."""
-    with _as_value_errors():
-        order, groups = grouped_rows(queries, n, name)
-    return order, groups or Queries(np.array([0, n]))
-
-
-def _has_text(frame: Any) -> bool:
-    return any(DataColumn(frame[name], name, "X", str).kind not in NUMBERS for name in frame)
-
-
-def _copies(sample_weight: Any, X: Any) -> IntArray:
-    """Return the number of copies of each row of X (n,)."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight must have a number above 0, all are zero")
-    if (part := weight[weight != np.rint(weight)]).size:
-        raise ValueError(
-            f"sample_weight holds {part[0]:g}: weights count copies of rows; scale and round "
-            "them to whole numbers, as numpy.rint(10 * weight)"
-        )
-    if weight.sum() > MOST_ROWS:
-        raise ValueError(f"sample_weight counts more than {MOST_ROWS} copies in all; scale it")
-    return np.asarray(weight, dtype=np.int64)
-
-
-@contextmanager
-def _as_value_errors() -> Iterator[None]:
-    """Raise our errors as ValueError, as scikit-learn does."""
-    try:
-        yield
-    except BenchError as error:
-        raise ValueError(str(error)) from error

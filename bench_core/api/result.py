@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 Amount = float | str | Budget
 _Given = tuple[Amount | None, str, float | str | None, float | None]
-SHOWN = ("cost", CHEAPER, f"{CHEAPER} low", f"{CHEAPER} high", "wrong", "sure", "marks")
+SHOWN = ("cost", CHEAPER, f"{CHEAPER} low", f"{CHEAPER} high", "errors", "wrong", "sure", "marks")
 """Columns of a board by default, next to its names and the metric."""
 _NAMES = ["dataset", "learner"]
 LEGEND = (
@@ -257,7 +257,8 @@ class Result(RunResult):
         wanted = [columns] if isinstance(columns, str) else [*columns]
         if columns is SHOWN:
             wanted = [name for name in table if name in (*SHOWN, *metrics)]
-            wanted = [name for name in wanted if name != "wrong" or table[name].notna().any()]
+            empty = {name for name in ("errors", "wrong") if table[name].isna().all()}
+            wanted = [name for name in wanted if name not in empty]
         require("column of this board", wanted, [*table])
         return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *wanted]))]
 
@@ -405,7 +406,8 @@ class Result(RunResult):
         with the same ``budget``, ``keep`` or ``quality``.
 
         Columns: price of each measurement, share of rows that buy it, and cost per row, the
-        costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
+        costliest first; for a policy also the mean step of the purchase, 1 for a row's first; with
+        prices by row also the share of purchases that gave no value, if some did."""
         given = budget, budget_kind, keep, quality
         return self._bought(self._chosen(dataset, given, learner or "")[2])
 
@@ -422,11 +424,13 @@ class Result(RunResult):
     def _bought(self, answer: Selection) -> DataFrame:
         bought = purchases(Store(self.store), self.run, answer.points)
         ordered = any(purchase.steps for purchase in bought)
+        lost = any(purchase.lost for purchase in bought)
         return _frame(
             {
                 **dict(zip(purchase._fields[:3], purchase[:3], strict=True)),
                 "cost per row": purchase.price * purchase.share,
                 **({"mean step": purchase.step} if ordered else {}),
+                **({"nothing came": purchase.lost} if lost else {}),
             }
             for purchase in bought
         )
@@ -484,8 +488,10 @@ class Result(RunResult):
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
-            parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            known = [title for title in SHOWN[:-1] if title != "wrong" or board.tested]
+            legend = "figures are from test" if board.totals else LEGEND
+            parts.append(f"<p>{escape(name)}: {legend}; costs are per row{escape(unit)}</p>")
+            empty = {"wrong": not board.tested, "errors": not board.totals}
+            known = [title for title in SHOWN[:-1] if not empty.get(title)]
             titles = [*known, board.metric, "low", "high", "marks"]
             shown = self.board(name, titles)
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))

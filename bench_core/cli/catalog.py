@@ -385,6 +385,7 @@ def section(docstring: str, title: str) -> list[str]:
 
 def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     """Return lines on a data set's files, their places, and how to get missing files."""
+    from bench_core.costs.cost_file import price_columns_of
     from bench_core.datasets.data_folder import DataFolder
     from bench_core.datasets.publishers import is_there
 
@@ -405,12 +406,17 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
         except InputError:
             states[file] = "twice! "
     described: Any = cls
+    missing = {*states.values()} != {"found  "}
     if about.place and (described.data.costs or described.data.groups):
         data = described.data
         unit = f", in {data.unit}" if data.unit else ""
         groups = f", groups {'; '.join(data.groups)}" if data.groups else ""
         prices = Path(data.costs).name if data.costs else "1 per column"
-        lines += [f"Prices: {prices}{unit}{groups}", ""]
+        by_row = []
+        if data.costs and price_columns_of(data.costs, data.encoding) and not missing:
+            by_row = described().prepare(source, "quick", 0, 0).prices_by_row
+        more = "; by row, mean (median, 95% quantile):" if by_row else ""
+        lines += [f"Prices: {prices}{unit}{groups}{more}", *(f"  {one}" for one in by_row), ""]
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
     lines.append(f"Files, {'your own' if about.place else where}:")
     lines += [f"  {state}  {file}" for file, state in states.items()]

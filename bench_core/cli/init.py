@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **arguments: A
 
     The columns are inspected: dates and decimal commas are recognized, unusable columns are
     dropped. Check datasets.toml and correct it. Then 'bench run' in this folder uses its data set
-    by default, and all verbs accept its name.
+    by default, and all verbs accept its name. Columns such as gpt_price next to gpt_answer become
+    prices by row, in a cost file.
 
     Examples:
       bench init loans.csv --label repaid --positive no --costs prices.csv --unit EUR
@@ -36,7 +39,7 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **arguments: A
     """
     from bench_core._io.text import read_text
     from bench_core.costs.model import NO_UNIT
-    from bench_core.datasets.project import as_toml, described, name_for
+    from bench_core.datasets.project import as_toml, described, name_for, recognised_prices
     from bench_core.datasets.user_datasets import FILE, check_name, project_names
     from bench_core.datasets.user_files import FileData
 
@@ -47,7 +50,24 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **arguments: A
         raise UsageError(f"{path}: [{name}] exists already: edit it, or give --name")
     if name in options.registry(plugins).datasets:
         raise UsageError(f"{name!r} is the name of another data set: give --name")
-    table, splits = described(FileData(train=str(file), **arguments), Path.cwd())
+    data = FileData(train=str(file), **arguments)
+    table, splits = described(data, Path.cwd())
+    costs, late = (
+        recognised_prices([*dict.fromkeys(splits.columns)]) if not data.costs else ({}, [])
+    )
+    if costs:
+        prices = Path(f"{name}-prices.json")
+        if prices.exists():
+            raise UsageError(f"{prices} exists already: give it by --costs, or remove it")
+        write_text(prices, json.dumps(costs, indent=1, ensure_ascii=False) + "\n")
+        data = replace(data, costs=str(prices), drop=(*table.get("drop", ()), *late))
+        table, splits = described(data, Path.cwd())
+        names = ", ".join(priced["column"] for priced in costs["costs"].values() if priced)
+        out = f"; left out: {', '.join(late)}" if late else ""
+        options.note(
+            f"note: columns of prices: {names}{out}. Correct {prices}: a column that is known only "
+            "after the label must not be a feature, and others may cost something"
+        )
     before = f"{read_text(path).rstrip()}\n\n" if there else ""
     text = as_toml(name, table)
     write_text(path, before + text)
@@ -57,7 +77,7 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **arguments: A
         unit = "" if splits.costs.unit == NO_UNIT else f" {splits.costs.unit}"
         summary += f", all columns cost {splits.costs.everything:.6g}{unit}"
     console().out(f"wrote {path}: {summary}\n\n{text}", highlight=False)
-    for note in splits.notes:
+    for note in splits.notes if splits.costs_assumed else splits.all_notes:
         options.note(f"note: {note}")
     several = f" --data {name}" if there else ""
     options.note(f"next: bench run{several}")

@@ -158,7 +158,7 @@ def summary(model: Predictor) -> list[str]:
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     if test is None:  # of an estimator
         where, test, reached = "validation", about["valid"], ""
-    paid = test["total_cost"]
+    paid = test["cost"]
     point = about["point"]
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     lines = [
@@ -173,6 +173,8 @@ def summary(model: Predictor) -> list[str]:
         )
     columns = count(len(model.features), "column")
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
+    if model.error_costs is not None:
+        lines.append("it answers with the class of least expected cost (Predictor.labels)")
     if least := model.least_cap:
         lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
@@ -221,7 +223,7 @@ def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     replay = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
-        "total_cost": (f"mean cost ({model.about['unit']})", cost),
+        "cost": (f"mean cost ({model.about['unit']})", cost),
         "cost_max": ("largest cost", cost),
     }
     lines = [[name, word(exported[f]), word(replay[f])] for f, (name, word) in figures.items()]
@@ -278,16 +280,19 @@ def _rows_of_the_run(rows: Examples, model: Predictor) -> int:
 def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> Examples:
     """Read a file's rows with the model's columns, and its labels as the training numbers."""
     import numpy as np
+    import pandas as pd
 
     from bench_core.data import Examples
     from bench_core.datasets.user_data import TablePart, class_name, read_parts
-    from bench_core.datasets.user_files import is_table, read_part
+    from bench_core.datasets.user_files import is_table, read_part, side_table
+    from bench_core.serving.own_prices import prices_in
 
     if model.encodings and not is_table(path):
         raise InputError(f"{path}: SVMlight; the model needs a table with its columns")
     of_run = model.about.get("table", {}) if is_table(path) else {}
     changes = {k: v for k, v in table_options.items() if v != getattr(USUAL, k)}
     read = read_part(path, TableOptions.of(of_run, **changes))
+    order: Any = slice(None)
     if isinstance(read, TablePart):
         rows = read_parts({"test": replace(read, columns=())})["test"]
         if lost := [name for name in model.features if name not in read.table.names]:
@@ -296,6 +301,9 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
         columns = {name: read.table.column(name) for name in model.features}
         cells = {k: c.cells() if k in text else c.numbers() for k, c in columns.items()}
         X = model.table_features({"": rows.labels, **cells})  # labels count rows without cells
+        if read.query is not None:  # the labels are in the order of queries
+            order = np.argsort(pd.factorize(read.query.texts())[0], kind="stable")
+            X = X[order]
     else:
         rows = read
         X = np.full((len(rows), len(model.names)), rows.unwritten, dtype=np.float32)
@@ -311,5 +319,13 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
         y = np.array([*map(classes.index, names)])
     elif y.dtype.kind != "f":
         raise InputError(f"{rows.place(0)}: label {y[0]!r} is text; the model needs numbers")
-    queries = rows.queries if model.about["task"] == "ranking" else None
-    return Examples(X, y.astype(np.float64), queries)
+    queries, paid = rows.queries if model.about["task"] == "ranking" else None, None
+    if columns_of_prices := model.price_columns:
+        table = read.table if isinstance(read, TablePart) else side_table(path, len(rows))
+        there = [name for name in columns_of_prices if name in table.names]
+        if lost := [name for name in columns_of_prices if name not in there]:
+            options.note(f"note: no column {lost[0]!r}: its sensor has the mean price")
+        # as in a run, an empty price means that nothing was bought
+        known = {name: np.nan_to_num(table.column(name).numbers())[order] for name in there}
+        paid = prices_in(known, columns_of_prices)
+    return Examples(X, y.astype(np.float64), queries, price_columns=paid)

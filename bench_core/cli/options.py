@@ -13,6 +13,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from bench_core.errors import UsageError
 from bench_core.option_fields import FLAG, TEXTS, Form, options_of
@@ -43,6 +44,9 @@ class Written(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse a text; return a default unchanged."""
+        source = ctx.get_parameter_source(str(param.name)) if ctx and param else None
+        if value == "" and source is ParameterSource.COMMANDLINE:  # a default may be ""
+            self.fail("'' is not a value; leave the option out", param, ctx)
         try:
             return self._form.of_text(value) if isinstance(value, str) else value
         except (ValueError, UsageError) as error:

@@ -334,8 +334,9 @@ def audit_command(run: str, output: Path | None, **arguments: Any) -> int:
 
 @click.command("reprice")
 @options.request_option(
-    "costs", required=True, type=str, help="A cost file, or the name of a cost model."
+    "costs", type=str, help="A cost file, or the name of a cost model; default: the run's costs."
 )
+@options.request_option("error_costs")
 @options.names_option("-d", "--data", help="Data sets of the run to bill; default: all.")
 @options.request_option(
     "caps", help="Caps: costs that no row may exceed, in the unit of the new costs."
@@ -350,8 +351,9 @@ def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **argu
     Examples:
       bench reprice --costs mine.csv                the last run
       bench reprice 3 --costs per-query.json -o board.html
+      bench reprice --error-costs 500               other costs of errors
 
-    The stored models predict again and are audited; the metrics stay the same. Learners were
+    The stored models predict again and are audited; other metrics stay the same. Learners were
     trained on the old costs: use 'bench run --costs' to train on the new costs.
     """
     from bench_core.execution.orchestration import registry_of, repriced

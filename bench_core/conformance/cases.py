@@ -133,7 +133,9 @@ def task_splits(task: Task, rows: int = 400, seed: int = 0) -> Splits:
     rng = np.random.default_rng([seed, list(Task).index(task)])
     train, valid, test = (_part(task, n, rng) for n in (rows, rows // 2, rows // 2))
     names = tuple(f"f{j}" for j in range(FEATURES))
-    return Splits(train, valid, test, prices(), feature_names=names).complete(task)
+    sources = ("f0", "f2", "f6") if task is Task.CHOICE else ()
+    splits = Splits(train, valid, test, prices(), feature_names=names, class_names=sources)
+    return splits.complete(task)
 
 
 def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
@@ -148,6 +150,7 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
         Task.RANKING: np.clip(np.round(signal + 1), 0, 4),
         Task.BINARY: np.digitize(signal, [0.0]).astype(np.float64),
         Task.MULTICLASS: np.digitize(signal, [-0.6, 0.6]).astype(np.float64),
+        Task.CHOICE: 1 / (1 + np.exp(-np.outer(signal, [-0.5, 0.5, 2.0]))),
     }
     queries = drawn_queries(n, rng) if task == Task.RANKING else None
     return Examples(sealed(X.astype(np.float32)), sealed(labels[task]), queries)

@@ -129,7 +129,8 @@ def _shuffled(examples: Examples) -> Any:
 
 def _scores(task: Task, examples: Examples) -> FloatArray:
     # rounded, so that some tie
-    shape = (len(examples), CLASSES) if task == Task.MULTICLASS else (len(examples),)
+    several = task in (Task.MULTICLASS, Task.CHOICE)
+    shape = (len(examples), CLASSES) if several else (len(examples),)
     return np.random.default_rng(0).normal(size=shape).round(1)
 
 

@@ -60,9 +60,21 @@ class ByRow:
         """Mean price of all features for one row."""
         return self.base.everything
 
+    @property
+    def metered(self) -> IntArray:
+        """Sensors whose price is known only after the purchase."""
+        return self.priced[~self.quoted]
+
     def sensors_of(self, feature: int) -> Int32Array:
         """Sensors that a feature needs."""
         return self.base.sensors_of(feature)
+
+    def yields(self, sensor: int) -> IntArray:
+        """Features that a sensor yields: not those of sensors that require it."""
+        needs = self.base.needs.tocsc()
+        users = needs.indices[needs.indptr[sensor] : needs.indptr[sensor + 1]].astype(np.int64)
+        count = np.diff(self.base.start)[users]
+        return np.asarray(users[count == min(count, default=0)])
 
     def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
         """Price at the mean prices of the training rows; ``on`` bills the rows' own prices."""
@@ -136,23 +148,20 @@ class PricedRows(ByRow):
 
     def own_cost(self, acquired: Acquired) -> FloatArray:
         """Price (n,) of the purchases that have prices by row."""
-        total = np.zeros(len(self.paid))
-        for k, sensor in enumerate(self.priced.tolist()):
-            word, bit = np.uint64(1) << np.uint64(sensor % 64), acquired.bits[:, sensor // 64]
-            total += np.where(bit & word != 0, self.paid[:, k], 0.0)
-        return total
+        return np.asarray(self.paid_by(acquired).sum(axis=1))
+
+    def paid_by(self, acquired: Acquired) -> FloatArray:
+        """Prices (n, k) that rows pay for the ``priced`` sensors, 0 if not bought."""
+        bought = [acquired.has(sensor) for sensor in self.priced.tolist()]
+        return np.column_stack(
+            [np.where(has, self.paid[:, k], 0.0) for k, has in enumerate(bought)]
+        )
 
     def price(self) -> FloatArray:
         """Price of each sensor for each row, (n, s)."""
         each = np.tile(self.base.sensor, (len(self.paid), 1))
         each[:, self.priced] = self.paid
         return each
-
-    def metered(self) -> BoolArray:
-        """True for sensors (s,) whose price is known only after the purchase."""
-        hidden = np.zeros(self.sensors, dtype=bool)
-        hidden[self.priced[~self.quoted]] = True
-        return hidden
 
 
 def on_rows(costs: CostModel, examples: Examples, rows: IntArray | slice) -> CostModel:
@@ -168,5 +177,6 @@ def with_known_prices(examples: Examples, costs: CostModel) -> Examples:
     if not isinstance(costs, ByRow) or not costs.quoted.any() or not len(examples):
         return examples
     assert examples.price_columns is not None
-    own = costs.on(examples.price_columns)
-    return replace(examples, prices=np.where(own.metered(), costs.base.sensor, own.price()))
+    prices = costs.on(examples.price_columns).price()
+    prices[:, costs.metered] = costs.base.sensor[costs.metered]
+    return replace(examples, prices=prices)

@@ -62,13 +62,12 @@ from bench_core.costs.price_table import (
     price_table,
     rows_of_lines,
 )
-from bench_core.errors import InputError, one_line, option, unknown
+from bench_core.errors import InputError, one_line, option, shortened, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 _OF_COSTS = ("costs", "shared", "discounted", "derived")
 _ALONE = ("split", "tree", "unit", "measured", "model")  # also without costs
 KEYS = (*_OF_COSTS, *_ALONE)
-FEW_NAMES = 10
 LARGEST_COST = 1e100  # sums over features and rows stay finite
 
 
@@ -167,9 +166,7 @@ def cost_model(
     document = document if _full(document, columns) else {"costs": document}
     name = document.get("model", SensorPrices.name)
     if not isinstance(name, str) or name not in models:
-        line = unknown("cost model", str(name), models)
-        known = f"known: {', '.join(sorted(models))}"
-        raise file.fault("model", line if known in line else f"{line} {known}")
+        raise file.fault("model", unknown("cost model", str(name), models))
     model = models[name]
     keys = [*(KEYS if "costs" in document else ("costs", *_ALONE)), *model.options]
     for key in document:
@@ -350,8 +347,7 @@ class _Columns(FeatureNames):
         """Column of a name. Raises InputError for an unknown one."""
         if (column := self.find(name)) is not None:
             return column
-        few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
-        why = f"correct or remove it{few}"
+        why = f"correct or remove it; known: {shortened(self.names)}"
         line = unknown("feature", name, self.names, why)
         raise InputError(f"{place or self.file.near(name)}: {line}")
 

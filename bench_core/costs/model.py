@@ -75,6 +75,11 @@ class Acquired:
         unpacked = np.unpackbits(self._bytes(), axis=1, bitorder="little")
         return unpacked[:, : self.sensors].astype(bool)
 
+    def has(self, sensor: int) -> BoolArray:
+        """Rows (n,) or (1,) that bought a sensor."""
+        bit = np.uint64(1) << np.uint64(sensor % 64)
+        return np.asarray(self.bits[:, sensor // 64] & bit != 0)
+
     def cost(self, price: FloatArray) -> FloatArray:
         """Sum of the prices (s,) of the bought sensors, shape (n,) or (1,).
 

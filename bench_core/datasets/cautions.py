@@ -34,7 +34,7 @@ def cautions(splits: Splits) -> list[str]:
             f"fewer than {FEW_UNITS} validation {what}: the choice of points, and savings, are "
             "uncertain"
         )
-    if splits.classes:
+    if splits.classes and splits.task is not Task.CHOICE:
         y = np.concatenate([splits.train.y, valid.y, splits.test.y]).astype(np.int64)
         sizes = np.bincount(y, minlength=splits.classes)
         few = np.flatnonzero(sizes < FEW_OF_A_CLASS)
@@ -58,7 +58,8 @@ def rare_class(splits: Splits) -> list[str]:
     name = splits.class_names[k] if splits.class_names else str(k)
     return [
         f"{rarer:.1%} of rows are class {name}: a constant has accuracy {1 - rarer:.1%}; "
-        f"{option('metrics', 'auc')} judges by the order of scores instead"
+        f"{option('metrics', 'auc')} judges by the order of scores instead, "
+        f"{option('error_costs', like='COSTS')} by the cost of errors"
     ]
 
 
@@ -94,7 +95,8 @@ def copied_rows(splits: Splits) -> list[str]:
 
 def _hashes(examples: Examples) -> U64:
     """Return 64 bits (n,) per row: a sum of its cells' bits, each times its own factor."""
-    factors = hashed(np.arange(examples.X.shape[1] + 1)) | np.uint64(1)
+    width = examples.X.shape[1] + (examples.y[:1].size or 1)
+    factors = hashed(np.arange(width)) | np.uint64(1)
     hashes = np.empty(len(examples), dtype=np.uint64)
     for start in range(0, len(hashes), BLOCK):
         rows = slice(start, start + BLOCK)

@@ -21,7 +21,7 @@ from bench_core.costs.model import (
 )
 from bench_core.costs.shipped import MODELS
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import InputError, UsageError, charging, option, unknown
+from bench_core.errors import InputError, UsageError, charging, option, shortened, unknown
 from bench_core.option_fields import listed
 from bench_core.splits import UNUSED, Note, Splits
 
@@ -50,7 +50,7 @@ def with_costs(
     ``others`` are further columns of the user's table, whose prices need no note.
     """
     unused, notes = Unused(), list[str | Note]()
-    own_groups = f"the costs have their own groups; not used: {_few(groups)}"
+    own_groups = f"the costs have their own groups; not used: {shortened(groups, 3)}"
     if groups and isinstance(source, CostModel):
         notes.append(own_groups)
     if isinstance(source, str | Path) and Path(source).is_file():
@@ -66,7 +66,7 @@ def with_costs(
         group_prices = _grouped(prices, groups, columns)
         replaced = np.flatnonzero(group_prices.feature_price() != prices.feature_price())
         if len(replaced):
-            names = _few([columns[j] for j in replaced])
+            names = shortened([columns[j] for j in replaced], 3)
             notes.append(f"prices not used, as a group has its own price: {names}")
         return group_prices
 
@@ -76,18 +76,16 @@ def with_costs(
         notes.append(Note(UNUSED, _unused(names, splits.columns)))
     if titles := unused.columns:
         shared = "a column 'group' names the measurement or service of each feature"
-        notes.append(f"columns of the price file that are not used: {_few(titles)}; {shared}")
+        notes.append(
+            f"columns of the price file that are not used: {shortened(titles, 3)}; {shared}"
+        )
     return replace(splits, notes=(*dict.fromkeys((*splits.notes, *notes)),)) if notes else splits
 
 
 def _unused(spare: Sequence[str], columns: Sequence[str]) -> str:
     near = get_close_matches(spare[0], columns, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"not in the data, price not used: {_few(spare)}{hint}"
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"not in the data, price not used: {shortened(spare, 3)}{hint}"
 
 
 def _costs_for(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,13 @@ def described(data: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
         split = None if data.shares else train.split
         data = replace(
             data,
-            label=train.label.name,
+            label="" if data.choose else train.label.name,
             query=train.query.name if train.query else "",
             split=split.name if split else "",
         )
     positive = splits.class_names[1] if splits.task is Task.BINARY else ""
-    data = replace(data, task=str(splits.task), positive=positive)
+    task = "" if data.choose else str(splits.task)
+    data = replace(data, task=task, positive=positive)
     table: dict[str, Any] = {}
     for key, name in sorted(KEYS.items(), key=lambda entry: entry[1] not in PATHS):
         value = getattr(data, name)
@@ -64,6 +65,33 @@ def described(data: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
     if data.share:
         table["split"] = data.shares
     return table, splits
+
+
+_PRICE, _AFTERWARDS = ("price", "cost", "seconds"), ("correct", "score")
+"""Ends of the names of columns that hold prices of a sensor, and of those known only afterwards."""
+
+
+def recognised_prices(columns: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the content of a cost file, whose sensors have the prices of columns such as
+    ``gpt_price`` next to ``gpt_answer``, {} if there are none; and columns to leave out, such as
+    ``gpt_correct``, which would tell the label."""
+    ends = {name: name.rpartition("_")[::2] for name in columns}  # "gpt", "price"
+    priced = {sensor: name for name, (sensor, end) in ends.items() if sensor and end in _PRICE}
+    costs, late, free = dict[str, Any](), list[str](), list[str]()
+    for name in columns:
+        owners = [sensor for sensor in priced if name.startswith(f"{sensor}_")]
+        if name in priced.values():
+            continue
+        if not owners:
+            free.append(name)
+        elif ends[name][1] in _AFTERWARDS:
+            late.append(name)
+        else:
+            sensor = max(owners, key=len)
+            costs.setdefault(sensor, {"column": priced[sensor], "features": []})
+            costs[sensor]["features"].append(name)
+    late += [name for sensor, name in priced.items() if sensor not in costs] if costs else []
+    return ({"costs": costs | dict.fromkeys(free, 0)} if costs else {}), late
 
 
 def as_toml(name: str, table: Mapping[str, Any]) -> str:

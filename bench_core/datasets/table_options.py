@@ -39,6 +39,12 @@ class TableOptions:
     """
 
     label: str = declared("", "Column of the label, for CSV and Parquet.", COLUMN)
+    choose: tuple[str, ...] = declared(
+        (),
+        "In place of a label: columns of the quality (0 to 1) of each source's answer, *_score.",
+        TEXTS,
+        metavar="COLUMNS",
+    )
     query: str = declared("", "Column of the query, for CSV and Parquet.", COLUMN)
     split: str = declared(
         "",
@@ -106,6 +112,10 @@ class TableOptions:
     def __post_init__(self) -> None:
         for described in options_of(type(self)).values():
             described.check(getattr(self, described.name))
+        others = [name for name in ("label", "query", "task", "positive") if getattr(self, name)]
+        if self.choose and others:
+            what = "there is no label, query or class in a choice; leave it out"
+            raise UsageError(f"{option('choose')} and {option(others[0])}: {what}")
 
     @classmethod
     def of(cls, stored: Mapping[str, Any], **changes: Any) -> Self:

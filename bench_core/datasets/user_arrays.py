@@ -28,6 +28,7 @@ from bench_core.datasets.user_data import (
     TablePart,
     columns_of_prices,
     prices_of_rows,
+    score_columns,
     splits_of,
 )
 from bench_core.errors import InputError, unknown
@@ -90,7 +91,7 @@ def array_splits(
     for name, rows in (("valid", valid), ("test", test)):
         if rows is None:
             continue
-        if isinstance(y, str) and not isinstance(rows, tuple):
+        if (isinstance(y, str) or options.choose) and not isinstance(rows, tuple):
             rows = (rows, y, queries if isinstance(queries, str) else None)
         if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
             kind = type(rows).__name__
@@ -109,6 +110,8 @@ def _part(
     """Return one part; ``name`` is the name of X in messages."""
     label = "y" if name == "X" else f"{name}'s y"
     frame, named = data_frame(_dense(X, options.unwritten), name)  # named: columns have names
+    if options.choose and (y is not None or queries is not None or not named):
+        raise InputError(f"choose names columns of {name}: give a frame, without y and queries")
     roles = {"y": y, "queries": queries, "split": split}
     columns = [("drop", n) for t in options.drop for n in listed(t, frame.columns.__contains__)]
     columns += [(role, value) for role, value in roles.items() if isinstance(value, str)]
@@ -124,7 +127,7 @@ def _part(
     frame = frame.drop(columns=[column for _, column in columns]).reset_index(drop=True)
     if min(frame.shape) == 0:
         raise InputError(f"{name} has shape {frame.shape}; give at least one row and one feature")
-    if y is None:
+    if y is None and not options.choose:
         raise InputError(f"{label} is missing: give the label of each row")
     if queries is None and options.task == Task.RANKING:
         raise InputError(f"{name}: ranking needs queries: the id of each row's query")
@@ -137,17 +140,18 @@ def _part(
         series = row_values(values, called, n).iloc[order]
         return DataColumn(series, name, called, lambda row: f"{called}, row {order[row]}")
 
-    labels = column_of(y, label)
-    assert labels is not None
     table = DataTable(
         Path(name),
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
     )
     table = with_decimal_commas(table) if options.decimal == "," else table
+    scores = score_columns(options, table)
+    labels = table.column(next(iter(scores))) if scores else column_of(y, label)
+    assert labels is not None
     table, notes = with_days(table, texts=options.dates)
     prices = columns_of_prices(table, options.prices_by_row)
-    by_row = {priced.column for priced in options.prices_by_row}
+    by_row = {*scores, *(priced.column for priced in options.prices_by_row)}
     weights, copies = column_of(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)
@@ -166,6 +170,7 @@ def _part(
         named=named,
         copies=copies,
         prices=prices,
+        scores={source: table.column(column) for column, source in scores.items()},
     )
 
 

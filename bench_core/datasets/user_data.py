@@ -54,7 +54,16 @@ from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import TableOptions
 from bench_core.encoding import MISSING, ColumnEncoding
 from bench_core.errors import InputError, option, unknown
-from bench_core.splits import CUT, MOST_CLASSES, SPLITS, Note, Splits, task_of_labels
+from bench_core.option_fields import listed
+from bench_core.splits import (
+    CUT,
+    MOST_CLASSES,
+    SPLITS,
+    Note,
+    Splits,
+    source_columns,
+    task_of_labels,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +71,7 @@ if TYPE_CHECKING:
 APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
 ONE_HOT = 12
+LABELS = ("label", "target", "y", "class", "relevance", "grade")
 LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one overflows float64
 LARGEST_LABEL = 1e15  # squared errors stay below 1e30 for all that a learner may predict
 # With fewer rows, a column may number them by chance or on purpose.
@@ -133,6 +143,28 @@ class Part:
         )
 
 
+def score_columns(options: TableOptions, table: DataTable) -> dict[str, str]:
+    """Return the source of each column of scores, {} without: what ``*`` stands for, else the
+    column's name without its last word. Raises InputError for unknown names and fewer than two."""
+    sources: dict[str, str] = {}
+    for text in options.choose:
+        for name in listed(text, table.names.__contains__):
+            if "*" not in name and name not in table.names:
+                raise InputError(
+                    f"{table.path}: {option('choose')}: {unknown('column', name, table.names)}"
+                )
+            pattern = re.compile("(.+)".join(map(re.escape, name.split("*", 1))), re.DOTALL)
+            for column in table.names:
+                if match := pattern.fullmatch(column):
+                    word = column.rpartition("_")[0] or column
+                    sources[column] = match[1] if pattern.groups else word
+    if options.choose and len({*sources.values()}) < max(len(sources), 2):
+        columns = ", ".join(sources) or "no column"
+        what = "name the scores of two or more sources, one column for each"
+        raise InputError(f"{table.path}: {option('choose')}: {columns}; {what}")
+    return sources
+
+
 PricedColumns = Sequence[tuple[PriceColumn, DataColumn]]
 """Sensors with prices by row, and the columns of their prices."""
 
@@ -166,6 +198,8 @@ def prices_of_rows(columns: PricedColumns, frame: pd.DataFrame) -> FloatArray | 
             row = int(np.argmax(values < 0))
             raise InputError(f"{column.place(row)}, {at} is {values[row]:g}; correct it")
         missing = np.isnan(values)
+        if missing.any() and not priced.features:  # of errors
+            raise InputError(f"{column.place(int(np.argmax(missing)))}, {at} is missing")
         if missing.any():
             cells = frame[priced.among([*frame.columns])]
             bought = ((cells.notna()) & (cells != "")).to_numpy().any(axis=1) & missing
@@ -191,6 +225,7 @@ class TablePart:
     guessed: tuple[str, ...] = ()  # columns whose role was guessed from their name
     copies: IntArray | None = None  # (n,) that a row represents
     prices: PricedColumns = ()
+    scores: Mapping[str, DataColumn] = field(default_factory=dict)  # of a choice, by source
 
     @property
     def path(self) -> Path:
@@ -220,8 +255,16 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
 
     first = next(iter(raw_parts.values()))
     frames = read_features([raw.table for raw in raw_parts.values()], first.columns)
-    labels = _labels([raw.label for raw in raw_parts.values()])
-    notes = [*first.notes]
+    labels = [_scores(raw.scores) for raw in raw_parts.values()]
+    if not first.scores:
+        labels = _labels([raw.label for raw in raw_parts.values()])
+    notes, answers = [*first.notes], [n for n in first.columns if n.lower() in LABELS]
+    for column in answers if first.scores else ():
+        if column not in keep:
+            frames = [frame.drop(columns=column) for frame in frames]
+            what = f"column {column!r} may be an answer and is left out"
+            notes.append(f"{what}: {option('keep_column', [column])} keeps it")
+    frames = [_with_calls(frame, first.scores) for frame in frames]
     numbering = [name for name in _numbering(frames) if name not in keep]
     for column in numbering:
         what = f"column {column!r} numbers the rows"
@@ -255,7 +298,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
         typed = raw.table.written is None
         prices = prices_of_rows(raw.prices, frame)  # in the order of the file
         by_split[name] = Part(
-            *(raw.path, frame.iloc[order], y[order], queries, unit),
+            *(raw.path, frame.iloc[order] if len(frame) else frame, y[order], queries, unit),
             *(words if words is None else words[order], _in_order(raw.label.place, order)),
             typed=typed,
             formats=raw.table.formats,
@@ -294,6 +337,27 @@ def _labels(columns: Sequence[DataColumn]) -> list[NDArray[Any]]:
         if not len(np.unique(np.concatenate(numbers))) < different <= MOST_CLASSES:
             return numbers
     return [column.texts() for column in columns]
+
+
+def _scores(columns: Mapping[str, DataColumn]) -> FloatArray:
+    """Return the qualities (n, K) of the answers of a choice. Raises InputError for a missing one
+    and for one that is not from 0 to 1."""
+    scores = [column.numbers(missing=False) for column in columns.values()]
+    for column, values in zip(columns.values(), scores, strict=True):
+        wrong = (values < 0) | (values > 1)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            what = f"the score {values[row]:g} is not from 0 to 1; scale the column"
+            raise InputError(f"{column.place(row)}, column {column.name!r}: {what}")
+    return np.column_stack(scores) if scores else np.zeros((0, 0))
+
+
+def _with_calls(frame: pd.DataFrame, sources: Collection[str]) -> pd.DataFrame:
+    """Return a frame with a column of ones for each source whose call yields no column: its answer
+    is only returned."""
+    called = source_columns([*sources], [*frame.columns])
+    pairs = zip(sources, called, strict=True)
+    return frame.assign(**{source: np.float32(1.0) for source, columns in pairs if not columns})
 
 
 def _numbering(frames: Sequence[pd.DataFrame]) -> list[str]:
@@ -337,8 +401,12 @@ def splits_of(
     elif len(parts) < len(SPLITS):
         parts = _by_hash(parts, notes, options.shares, fold / (options.cv or 1))
     X, names, encodings = _encoded(parts, notes)
-    kind = _task(options.task, parts, notes)
-    y, classes = _numbered(kind, parts, notes, options.positive)
+    if options.choose:
+        kind, classes = Task.CHOICE, sources_of(tables)
+        y: Mapping[str, FloatArray] = {name: parts[name].labels for name in SPLITS}
+    else:
+        kind = _task(options.task, parts, notes)
+        y, classes = _numbered(kind, parts, notes, options.positive)
     notes += _ids_in_two(parts)
     ranking = kind is Task.RANKING
     train, valid, test = (
@@ -354,6 +422,17 @@ def splits_of(
         encodings=encodings, class_names=classes,
         price_columns=columns_named(options.prices_by_row),
     )  # fmt: skip
+
+
+def sources_of(tables: Mapping[str, Part | TablePart]) -> tuple[str, ...]:
+    """Return the sources of a choice. Raises InputError if tables name others."""
+    of_tables = [table for table in tables.values() if isinstance(table, TablePart)]
+    named = [(table.path, (*table.scores,)) for table in of_tables]
+    for path, sources in named:
+        if sources != named[0][1]:
+            what = f"scores of {', '.join(sources)}; {named[0][0]} has {', '.join(named[0][1])}"
+            raise InputError(f"{path}: {what}; give both the same")
+    return named[0][1]
 
 
 def _ids_in_two(parts: Mapping[str, Part]) -> Iterator[str]:

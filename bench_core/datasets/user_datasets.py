@@ -98,7 +98,7 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
         "data": data,
         "name": name,
         "title": table.get("title") or data.title,
-        "task": Task(data.task),
+        "task": Task(data.task or Task.CHOICE),
         "folds": data.folds,
         "files": data.files,
         "depends_on": data.depends_on,
@@ -118,7 +118,7 @@ def _file_data(table: Mapping[str, Any], folder: Path) -> FileData:
         values[KEYS.get(key, key)] = tuple(value) if isinstance(value, list) else value
     if not isinstance(values.pop("title", ""), str):
         raise UsageError("key 'title': expected a text")
-    for key in ("file", "task"):
+    for key in ("file",) if table.get("choose") else ("file", "task"):
         if not table.get(key):
             wanted = options_of(FileData)[KEYS[key]].form.wanted
             raise UsageError(f"key {key!r}: is missing: expected {wanted}")

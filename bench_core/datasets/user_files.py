@@ -20,11 +20,13 @@ from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_data import (
+    LABELS,
     MERGED,
     Part,
     TablePart,
     columns_of_prices,
     prices_of_rows,
+    score_columns,
     splits_of,
 )
 from bench_core.errors import InputError, one_line, option, unknown
@@ -32,7 +34,6 @@ from bench_core.option_fields import FILE, choice, declared, listed
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
-LABELS = ("label", "target", "y", "class", "relevance", "grade")
 QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 ROLES = ("label", "query", "split")  # options that name a column
@@ -100,14 +101,14 @@ class FileData(TableOptions):
         columns: dict[str, None] = {}  # of all files
         by_row = self.prices_by_row
         if self.costs:
-            by_row = price_columns_of(local_path(self.costs), self.encoding) or by_row
+            by_row = (*price_columns_of(local_path(self.costs), self.encoding), *by_row)
         options: TableOptions = replace(self, prices_by_row=by_row)
         parts: dict[str, Part | TablePart] = {}
         for name in SPLITS:
             if path := getattr(self, name):
                 part = read_part(local_path(path), options, self.format, columns)
                 parts[name] = part
-                if isinstance(part, TablePart):  # the others have the same label
+                if isinstance(part, TablePart) and not self.choose:  # others have the same label
                     options = replace(options, label=part.label.name)
         for word, texts in (("drop", self.drop), ("keep_column", self.keep_column)):
             for name in _names_in(texts, columns):
@@ -155,7 +156,7 @@ def read_part(
     for name in ("decimal", "dates", "encoding"):
         if value := getattr(options, name):
             raise InputError(f"{path}: {option(name, value)} is for CSV and Parquet; leave it out")
-    for name in ROLES:
+    for name in (*ROLES, "choose"):
         if column := getattr(options, name):
             raise InputError(
                 f"{path}: {option(name, column)} names a column, but an SVMlight file has no "
@@ -174,13 +175,13 @@ def read_part(
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
     numbered = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
     if options.prices_by_row:
-        columns_read = columns_of_prices(_side_table(path, len(rows.y)), options.prices_by_row)
+        columns_read = columns_of_prices(side_table(path, len(rows.y)), options.prices_by_row)
         numbered = replace(numbered, prices=prices_of_rows(columns_read, frame))
     query = "" if rows.qids is None else "qid"
     return replace(numbered, numbered=True, unwritten=fill, notes=tuple(notes), query=query)
 
 
-def _side_table(path: Path, rows: int) -> DataTable:
+def side_table(path: Path, rows: int) -> DataTable:
     """Read the prices by row of an SVMlight file, a CSV file next to it."""
     side = Path(f"{path}{PRICES}")
     if not side.is_file():
@@ -243,11 +244,15 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
     query, split = options.query or guessed[0], options.split or guessed[1]
     left_out = {query, split, *drop, *(priced.column for priced in options.prices_by_row)}
     label = options.label or _first(free, LABELS)
-    if not options.label:
+    scores = score_columns(options, table)
+    if scores:
+        label = next(iter(scores))
+        left_out |= {*scores}
+    elif not options.label:
         label = label or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in left_out and n != label)
-    prices = columns_of_prices(table, options.prices_by_row, {label, query, split})
+    prices = columns_of_prices(table, options.prices_by_row, {label, query, split, *scores})
     if options.decimal == ",":
         table = with_decimal_commas(table, {query, split})
     if options.dates:
@@ -264,6 +269,7 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
         tuple(notes),
         guessed=guessed,
         prices=prices,
+        scores={source: table.column(name) for name, source in scores.items()},
     )
 
 

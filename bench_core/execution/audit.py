@@ -10,7 +10,8 @@ shows the inputs of its predictions:
   replaced, once by NaN and once by other rows' values; predictions must not change.
 - *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides unbought
   cells, and reveals them one by one. Under each cap and at single points, an instance that has
-  answered nothing else must do the same, and so must the policy's program.
+  answered nothing else must do the same, and so must the policy's program. Metered prices of
+  sensors that a row did not buy are replaced, too, and nothing may change.
 - *in order*: bills declare the ``order`` of purchases. The check of *all alike* applies. The model
   also sees only a row's purchases before a random step, and must buy the same in that step.
 
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.by_row import ByRow, on_rows
+from bench_core.costs.by_row import ByRow, PricedRows, on_rows
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.errors import UsageError, check_memory
@@ -291,18 +292,37 @@ class _Audit:
         features, rows, unit_of = gather(self.examples.features, chosen)
         block = _Block(features, rows, unit_of, chosen, [])
         point, n = (*self.path.points, *self.path.others)[k], len(rows)
+        costs = on_rows(self.costs, self.examples, rows)
+
+        def asked(costs: CostModel) -> _Answer:
+            found = (
+                model.predict_capped(features, point[CAP], costs)
+                if CAP in point
+                else model.predict_at(features, point)
+            )
+            return _Answer.of(plain(found, n, self.costs, self.classes), n)
+
         try:
-            if CAP in point:
-                costs = on_rows(self.costs, self.examples, rows)
-                found = model.predict_capped(features, point[CAP], costs)
-            else:
-                found = model.predict_at(features, point)
-            answer = _Answer.of(plain(found, n, self.costs, self.classes), n)
+            answer = asked(costs)
+            others = self._at_other_prices(costs, answer) if CAP in point else None
+            replaced = answer if others is None else asked(others)
         except Exception as error:
             check_memory(error)
             what = f"it raises {type(error).__name__}: {error}"
             raise AuditError(f"asked at {dict(point)} alone, {what}") from error
         self._as_in_the_trial(block, k, answer, "depend on its answers at other points or caps")
+        doing = "where metered prices that it did not pay are replaced by other rows'"
+        for what, same in answer.compared(replaced, self._scale(k), features.queries):
+            block.require(same, np.arange(n), point, f"{doing}, {what}")
+
+    def _at_other_prices(self, costs: CostModel, answer: _Answer) -> CostModel | None:
+        """Return the cost model of rows with metered prices of other rows where they bought
+        nothing; None if no price is metered."""
+        if not isinstance(costs, PricedRows) or costs.quoted.all():
+            return None
+        hidden = ~self._mask(answer.bits)[:, costs.priced] & ~costs.quoted
+        paid = np.where(hidden, self.rng.permuted(costs.paid, axis=0), costs.paid)
+        return replace(costs, paid=paid)
 
     def _in_blocks(self) -> list[IntArray]:
         """All queries (or rows) in random order, in blocks."""
@@ -314,11 +334,11 @@ class _Audit:
     def _mask(self, bits: NDArray[np.uint64]) -> BoolArray:
         return Acquired(bits, self.costs.sensors).unpack()
 
-    def _cost(self, block: _Block, answer: _Answer, costs: CostModel | None = None) -> FloatArray:
-        """Cost (n,) of an answer, under the trial's cost model if no other is given."""
+    def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
+        """Cost (n,) of an answer."""
         bill = Bill(Acquired(answer.bits, self.costs.sensors), answer.splits, answer.trees)
         copies, n = self.examples.weights[block.rows], len(block.rows)
-        costs = on_rows(self.costs, self.examples, block.rows) if costs is None else costs
+        costs = on_rows(self.costs, self.examples, block.rows)
         feature = bill.feature_cost(costs, n, block.features.queries, copies)
         return feature + bill.evaluation_cost(costs, n)
 
@@ -414,13 +434,13 @@ class _Audit:
         features, here, _ = gather(block.features, np.unique(block.unit_of[rows]))
         queries = features.queries
         names = tuple(map(str, range(features.X.shape[1])))
-        # a program is served at mean prices where it is not told the row's own
-        served = self.costs.base if isinstance(self.costs, ByRow) else self.costs
-        predictor = Predictor(Folder(program, served, names, {}))
+        predictor, own = Predictor(Folder(program, self.costs, names, {})), None
+        if (columns := self.examples.price_columns) is not None and isinstance(self.costs, ByRow):
+            own = columns[block.rows[here]]
         answer = predictor.replay if on_demand else predictor.predict_features
-        by_program, by_model = answer(features.X, queries), block.answers[p]
+        by_program, by_model = answer(features.X, queries, prices=own), block.answers[p]
         bought = self._mask(by_model.bits[here])
-        cost = self._cost(block, by_model, served)[here]
+        cost = self._cost(block, by_model)[here]
         # copies of a row may share its bill, which a program does not know
         price_by_row = pays_by_row(self.costs)
         shared = self.examples.multiplicity is not None and not price_by_row

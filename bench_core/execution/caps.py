@@ -11,6 +11,10 @@ Purchases are never undone, and unpaid values never influence a choice:
   order of purchase can cost more before the first sensor that does not fit. Under a non-additive
   cost model, the bill is the full cap. If all rows buy the same, the next bill is known in advance
   and a stopped row pays nothing for it.
+- A metered price is known only after the purchase, which is made while money is left. If a point
+  adds other purchases or evaluations too, their order decides. A model's program knows it: it
+  answers these ``unsure`` rows as it is served. Without a program, or if the rows of a query stop
+  together, the row stops if some order would spend all before the last purchase.
 - The rows of a query stop together, when the first would exceed the cap, unless the model has
   ``independent_rows`` and the cost model bills rows separately. Otherwise a row's purchases and
   scores would depend on rows that stopped earlier.
@@ -19,7 +23,7 @@ Purchases are never undone, and unpaid values never influence a choice:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +32,14 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
-from bench_core.costs.by_row import PricedRows
+from bench_core.costs.by_row import ByRow, PricedRows
 from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
-from bench_core.data import Queries
+from bench_core.data import Features, Queries
+from bench_core.errors import UsageError
 from bench_core.results.budgets import CAP
 from bench_core.sequential import ROUNDING
+from bench_core.serving import Exportable, Folder, Predictor, Program
+from bench_core.serving.model_programs import capped_program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +73,25 @@ class Caps:
         ]
 
 
+def served_under_caps(
+    model: Any, costs: CostModel, caps: Caps | None, features: Features
+) -> Predictor | None:
+    """Return the program of a path's model that answers under caps, if some prices are metered."""
+    alone = features.queries is None or model_of(model).independent_rows
+    if caps is None or not caps.limits or not alone or not isinstance(model, Exportable):
+        return None
+    if not isinstance(costs, ByRow) or type(costs.base) is not SensorPrices or costs.quoted.all():
+        return None
+    width = features.X.shape[1]
+    try:
+        program = capped_program(model, "", width)
+    except UsageError:
+        return None
+    assert isinstance(program, Program)
+    program = replace(program, nothing=np.atleast_1d(caps.constant))
+    return Predictor(Folder(program, costs, tuple(map(str, range(width))), {}))
+
+
 class CappedRows:
     """Rows of a block under one cap; the rows of a query stop ``together``.
 
@@ -87,10 +113,11 @@ class CappedRows:
         # a metered price is known only afterwards: the purchase made last may exceed the cap
         self._metered: FloatArray | None = None
         if isinstance(costs, PricedRows) and not costs.quoted.all():
-            self._metered = np.where(costs.metered(), costs.price(), 0.0)
+            self._hidden = np.isin(np.arange(costs.sensors), costs.metered)
+            self._metered = np.where(self._hidden, costs.price(), 0.0)
         self.bits = np.array(Acquired.nothing(costs.sensors).rows(n).bits)
         self.feature, self.evaluation, self._splits, self._trees = np.zeros((4, n))
-        self._going = np.ones(n, dtype=bool)
+        self._going, self.unsure = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
 
     @property
     def cost(self) -> FloatArray:
@@ -98,9 +125,18 @@ class CappedRows:
         cost = self.feature + self.evaluation
         return np.where(cost <= self.limit * (1 + ROUNDING), np.minimum(cost, self.limit), cost)
 
-    def put(self, scores: FloatArray, bill: Bill, feature: FloatArray) -> None:
-        """Take the answers of a policy, which kept the cap, with their costs (n,)."""
-        self.scores[:], self.bits[:], self.feature[:] = scores, bill.acquired.bits, feature
+    def put(
+        self,
+        scores: FloatArray,
+        acquired: Acquired,
+        feature: FloatArray,
+        evaluation: FloatArray | float = 0.0,
+        rows: IntArray | slice = slice(None),
+    ) -> None:
+        """Take answers of some rows that kept the cap, of a policy or a program, with their
+        costs."""
+        self.scores[rows], self.bits[rows], self.feature[rows] = scores, acquired.bits, feature
+        self.evaluation[rows] = evaluation
 
     def take(
         self, scores: FloatArray, bill: Bill, feature: FloatArray, evaluation: FloatArray
@@ -124,7 +160,7 @@ class CappedRows:
             feature, evaluation = self._price(both)
         over = self._going & (feature + evaluation > self.limit * (1 + ROUNDING))
         if self._metered is not None and over.any():
-            over &= feature + evaluation - self._last_price(union) >= self.limit
+            over &= self._stopped_by_metered(union, feature + evaluation, evaluation)
         if self._together is not None and over.any():  # one row stops its whole query
             starts, sizes = self._together.boundaries[:-1], self._together.sizes
             over = self._going & np.repeat(np.logical_or.reduceat(over, starts), sizes)
@@ -144,12 +180,30 @@ class CappedRows:
         """Sensors (n, s) that this point adds to each row."""
         return Acquired(union & ~self.bits, self._costs.sensors).unpack()
 
+    def _stopped_by_metered(
+        self, union: NDArray[np.uint64], cost: FloatArray, evaluation: FloatArray
+    ) -> BoolArray:
+        """True for rows (n,) that a point of this ``cost``, above the cap, stops. Rows for which
+        the order of purchases decides become ``unsure``."""
+        assert self._metered is not None
+        before, more = self.feature + self.evaluation, evaluation > self.evaluation
+        count, metered = self._new(union).sum(axis=1), self._added(union).any(axis=1)
+        alone = metered & (count == 1) & ~more
+        several = metered & ~alone & (before <= self.limit)
+        self.unsure |= self._going & several
+        goes_on = ((count == 0) & ~more) | (alone & (before < self.limit))
+        goes_on |= several & (cost - self._last_price(union) < self.limit)
+        return np.asarray(~goes_on)
+
+    def _added(self, union: NDArray[np.uint64]) -> BoolArray:
+        """Metered sensors (n, s) that this point adds to each row."""
+        return self._new(union) & self._hidden
+
     def _last_price(self, union: NDArray[np.uint64]) -> FloatArray:
         """Lowest metered price (n,) that this point adds: that of the last purchase if the highest
         is paid first; 0 if it adds none."""
         assert self._metered is not None
-        added = self._new(union) & (self._metered > 0)
-        lowest = np.where(added, self._metered, np.inf).min(axis=1, initial=np.inf)
+        lowest = np.where(self._added(union), self._metered, np.inf).min(axis=1, initial=np.inf)
         return np.where(np.isfinite(lowest), lowest, 0.0)
 
     def _stop(self, rows: IntArray, union: NDArray[np.uint64], evaluation: FloatArray) -> None:
@@ -163,7 +217,8 @@ class CappedRows:
             new = self._new(union)[rows]
             fits = new & (price <= room[:, None] + ROUNDING * self.limit)
             if self._metered is not None:
-                highest = np.where(new, self._metered[rows], 0.0)
+                # none is bought once the money is spent
+                highest = np.where(new & (room > 0)[:, None], self._metered[rows], 0.0)
                 excess = highest.max(axis=1, initial=0.0)
                 fits |= highest > 0
             buys = np.where(fits, price, 0.0).sum(axis=1) - excess

@@ -6,7 +6,7 @@ import math
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from traceback import FrameSummary, walk_tb
 from typing import Any
@@ -19,6 +19,7 @@ from bench_core.costs.bill import Acquired, Bill, Prediction, words
 from bench_core.costs.model import CostModel
 from bench_core.data import Features
 from bench_core.errors import BenchError, lacks_memory, one_line
+from bench_core.metrics.rows import returned
 from bench_core.results.budgets import CAP, CONSTANT
 from bench_core.results.records import Status
 
@@ -165,6 +166,18 @@ def check_costs(cost: FloatArray, costs: CostModel, point: Mapping[str, Any]) ->
     if not good.all():
         fault = f"cost model {costs.name!r} charges a row {cost[~good][0]:g}"
         raise ContractError(f"at {dict(point)}: {fault}: costs are >= 0 and below {MOST_COST:g}")
+
+
+def check_returned(prediction: Prediction, costs: CostModel, calls: Sequence[int]) -> None:
+    """Refuse answers of sources that a row did not buy. ``calls`` (K,) are features that the call
+    of each source yields."""
+    source = returned(prediction.scores)
+    bought = prediction.bills["path"].acquired.unpack()
+    for k, feature in enumerate(calls):
+        unpaid = (source == k) & ~bought[:, costs.sensors_of(feature)].all(axis=1)
+        if unpaid.any():
+            what = f"row {int(unpaid.argmax())} of a block returns the answer of source {k}"
+            raise ContractError(f"at {dict(prediction.point)}: {what}, which it did not buy")
 
 
 LONGEST_LINE = 500

@@ -84,14 +84,13 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
 
     reset_peak_rss()
     learner = decode(spec.learner)
-    splits = open_splits(spec, ("train", "valid"))
+    splits = hiding_prices(open_splits(spec, ("train", "valid")))
     clock = Clock()
     context = fit_context(spec, splits, progress, clock)
     with install_timer("numba:compiler_lock", clock.leave_out):
         started = clock.now()
         learner_of(learner).needs()  # computing needs is part of training
-        rows = (replace(part, price_columns=None) for part in (splits.train, splits.valid))
-        model = learner.fit(*rows, splits.prices, context)
+        model = learner.fit(splits.train, splits.valid, splits.prices, context)
         seconds = clock.now() - started
     save_model(state_path(spec.states, spec.key), model)
     return FitResult(max(0.0, seconds), peak_rss_mb())
@@ -209,6 +208,12 @@ def open_splits(spec: FitSpec | TrialSpec, rows: Sequence[str] = SPLITS) -> Spli
     return replace(splits, train=train, valid=valid, test=test)
 
 
+def hiding_prices(splits: Splits) -> Splits:
+    """Return the data for learners, without metered prices."""
+    rows = {name: replace(getattr(splits, name), price_columns=None) for name in SPLITS}
+    return replace(splits, **rows)
+
+
 def find_metric(name: str, plugins: Sequence[str]) -> Metric:
     """Return a metric by its spelling; plugins are imported unless it is built in."""
     try:
@@ -243,6 +248,7 @@ def fit_in_process(
     """
     models: ByInputs = {} if kept is None else kept
     splits = replace(splits, test=Examples(splits.test.X[:0].copy(), np.empty(0)))
+    splits = hiding_prices(splits)
 
     def fitted(learner: Any) -> Any:
         key = f"fit {canonical(encode(learner))}"
@@ -266,6 +272,5 @@ def fit_in_process(
 
     facts = splits, splits.task, splits.classes, splits.feature_names
     context = Context(*facts, metric, seed, threads, fitted, shared, trained)
-    rows = (replace(part, price_columns=None) for part in (splits.train, splits.valid))
     with one_blas_thread():
-        return learner.fit(*rows, splits.prices, context)
+        return learner.fit(splits.train, splits.valid, splits.prices, context)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,17 +19,18 @@ from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.by_row import ByRow, PricedRows, on_rows
 from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
-from bench_core.execution.caps import Caps
+from bench_core.execution.caps import Caps, served_under_caps
 from bench_core.execution.contract import (
     MAX_POINTS,
     ContractError,
     billed,
     check_costs,
+    check_returned,
     plain,
     predictions,
 )
 from bench_core.results.budgets import CONSTANT
-from bench_core.sequential import Sequential
+from bench_core.sequential import ROUNDING, Sequential
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer rows do not justify loading a compiler
@@ -109,6 +111,10 @@ class PredictedPath:
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
     acquired: Acquired | None = None  # purchases of rows at the point ``kept``
+    # (P, s) fraction of rows that bought each sensor and got no value; None if all got some
+    nothing: FloatArray | None = None
+    # (P, s) mean over rows of what they pay for each sensor; None if no price differs by row
+    paid: FloatArray | None = None
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
@@ -128,10 +134,12 @@ def predict_split(
     threads: int = 1,
     caps: Caps | None = None,
     kept: int | None = None,
+    calls: Sequence[int] = (),
 ) -> PredictedPath:
     """Predict every operating point on a full split; with ``caps`` also each cap's results and the
     best constant. ``classes`` > 2 requires scores (n, K). The purchases of every row are returned
-    for the point number ``kept``; under a cap without those of a point that it cut short.
+    for the point number ``kept``; under a cap without those of a point that it cut short. With
+    ``calls`` (``Splits.calls``) a row must buy the source whose answer it returns.
 
     Threads may call a model with ``concurrent = True`` on several blocks at once.
     Raises ContractError if the model violates its protocol.
@@ -139,11 +147,15 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     limits = caps.limits if caps else ()
     knows_cap = keeps_caps(model, costs)
+    program = cache(lambda: served_under_caps(model, costs, caps, examples.features))
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
-    sums = np.zeros((room, 2 + sensors))  # over copies: feature and evaluation costs, buyers
+    empty = without_values(examples, costs)
+    by_row = costs.priced if isinstance(costs, ByRow) else np.zeros(0, dtype=np.int64)
+    # over copies: feature and evaluation costs, buyers, buyers that got nothing, prices by row
+    sums = np.zeros((room, 2 + sensors + len(empty) + len(by_row)))
     steps: dict[int, FloatArray] = {}
     acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
@@ -164,19 +176,26 @@ def predict_split(
         buyers = _Buyers(here, weights, queries)
         under = caps.start(model, here, queries, weights) if caps else []
 
-        def add(feature: FloatArray, evaluation: FloatArray, bought: FloatArray) -> None:
+        def add(
+            feature: FloatArray, evaluation: FloatArray, bought: FloatArray, acquired: Acquired
+        ) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
-            parts.append(np.concatenate([spent, bought]))
+            lost = [weights @ (lacks[rows] & acquired.has(s)) for s, lacks in empty.items()]
+            if isinstance(here, PricedRows):
+                lost += (weights @ here.paid_by(acquired)).tolist()
+            parts.append(np.concatenate([spent, bought, lost]))
 
         started = time.perf_counter()
         for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
             seconds += time.perf_counter() - started
             bill = billed(prediction, accounting)
+            if len(calls):
+                check_returned(prediction, costs, calls)
             feature, bought = buyers.pay(bill)
             evaluation = bill.evaluation_cost(costs, len(weights))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
-            add(feature, evaluation, bought)
+            add(feature, evaluation, bought, bill.acquired)
             if acquired is not None and k == kept:
                 acquired[rows] = bill.acquired.bits
             if bill.order is not None:
@@ -189,14 +208,26 @@ def predict_split(
             if knows_cap:
                 capped = model.predict_capped(block.features, answers.limit, here)
                 bill = plain(capped, len(weights), costs, classes).bills["path"]
-                answers.put(capped.scores, bill, buyers.pay(bill)[0])
+                answers.put(capped.scores, bill.acquired, buyers.pay(bill)[0])
                 if bill.order is not None:
                     bought_in[k] = _steps(bill.order, first, weights)
+            elif answers.unsure.any() and (served := program()):
+                some, paid = np.flatnonzero(answers.unsure), examples.price_columns
+                assert paid is not None
+                paid = paid[rows][some]
+                found = served.predict_features(block.features.X[some], None, answers.limit, paid)
+                feature = on_rows(costs, examples, rows.start + some).feature_cost(
+                    found.acquired, None
+                )
+                more = found.spent - feature  # of splits and trees, or of rounding
+                more = np.where(more > ROUNDING * found.spent, more, 0.0)
+                answers.put(found.scores, found.acquired, feature, more, some)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits
-            bought = _count(Acquired(answers.bits, sensors), weights)
-            add(answers.feature, answers.evaluation, bought)
+            purchases = Acquired(answers.bits, sensors)
+            bought = _count(purchases, weights)
+            add(answers.feature, answers.evaluation, bought, purchases)
         return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
@@ -226,6 +257,14 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
+    bought, lost, own = np.split(means, [2 + sensors, 2 + sensors + len(empty)], axis=1)
+    bought, nothing, paid = bought[:, 2:], None, None
+    if empty:
+        nothing = np.zeros((whole, sensors))
+        nothing[:, [*empty]] = lost
+    if isinstance(costs, ByRow):
+        paid = bought * costs.base.sensor
+        paid[:, by_row] = own
     return PredictedPath(
         points,
         others,
@@ -233,11 +272,26 @@ def predict_split(
         cost[:whole],
         feature_cost=means[:, 0],
         evaluation_cost=means[:, 1],
-        bought=means[:, 2:],
+        bought=bought,
+        nothing=nothing,
+        paid=paid,
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
         acquired=None if acquired is None else Acquired(acquired, sensors),
     )
+
+
+def without_values(examples: Examples, costs: CostModel) -> dict[int, BoolArray]:
+    """Return the rows (n,) for which a sensor gives no value though it is paid, by sensor, of those
+    with prices by row that lack some."""
+    lacking: dict[int, BoolArray] = {}
+    if not isinstance(costs, ByRow):
+        return lacking
+    for sensor in costs.priced.tolist():
+        rows = np.asarray(np.isnan(examples.X[:, costs.yields(sensor)]).all(axis=1))
+        if rows.any():
+            lacking[sensor] = rows
+    return lacking
 
 
 def keeps_caps(model: Any, costs: CostModel) -> bool:

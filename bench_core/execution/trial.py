@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
+from bench_core.costs.by_row import ByRow
+from bench_core.costs.error_costs import ErrorCosts
 from bench_core.costs.model import CostModel
-from bench_core.data import Examples, Queries
+from bench_core.data import Examples, Queries, Task
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, failure, plain_marks
@@ -25,9 +28,10 @@ from bench_core.execution.fitting import Progress, find_metric, open_splits, run
 from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
+from bench_core.metrics.calibration import Calibration, calibrated
 from bench_core.metrics.frontier import frontier
 from bench_core.protocols import Metric, MetricValues
-from bench_core.results.budgets import CAP
+from bench_core.results.budgets import CAP, CONSTANT
 from bench_core.results.records import (
     FitSpec,
     Job,
@@ -41,6 +45,7 @@ from bench_core.results.records import (
     TrialSpec,
 )
 from bench_core.results.store_files import load_model, state_path
+from bench_core.sequential import ROUNDING
 from bench_core.splits import Splits
 
 LARGEST_VALUE = 1e30
@@ -76,10 +81,10 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     model = load_model(state_path(spec.states, spec.fit))
-    caps = Caps(spec.caps, splits.constant)
+    choice = splits.task is Task.CHOICE  # without a purchase there is no answer
+    caps = None if choice else Caps(spec.caps, splits.constant)
     parts = {name: getattr(splits, name) for name in spec.splits}
-    total, done = sum(map(len, parts.values())), 0
-    paths, scores = {}, {}
+    total, done, paths = sum(map(len, parts.values())), 0, {}
     for name, examples in parts.items():
         paths[name] = predict_split(
             model,
@@ -90,11 +95,9 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
             spec.threads,
             caps,
+            calls=splits.calls.tolist() if choice else (),
         )
         done += len(examples)
-        scores[name] = score_split(
-            paths[name], examples, splits.costs, metrics, name, spec.threads, splits.columns
-        )
     if any(path.points != paths["test"].points for path in paths.values()):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
     with ModelElsewhere(state_path(spec.states, spec.fit)) as elsewhere:
@@ -112,6 +115,18 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         if elsewhere.fault and not verdict.reason:
             why = f"asked in the audit's own process, as another cannot load it: {elsewhere.fault}"
             verdict = replace(verdict, reason=why)
+    errors = None
+    if spec.error_costs:  # after the audit, which compares what the model itself gives
+        errors = ErrorCosts.of(spec.error_costs, splits.train, splits.price_columns)
+        calibrate(paths, splits.valid)
+    scores = {
+        name: score_split(
+            *(paths[name], examples, splits.costs, metrics, name, spec.threads),
+            splits.columns,
+            errors,
+        )
+        for name, examples in parts.items()
+    }
     stored_points = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,
@@ -130,12 +145,30 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     )
 
 
+def calibrate(paths: Mapping[str, PredictedPath], valid: Examples) -> dict[int, Calibration]:
+    """Calibrate the scores of every point on validation rows, where that helps; return the
+    calibrations by number of the point. Validation rows get scores by other validation rows."""
+    used = {}
+    for p, point in paths["valid"].numbered.items():
+        if CONSTANT in point:
+            continue
+        calibration, held = calibrated(paths["valid"].scores[p], valid)
+        if calibration is not None:
+            used[p] = calibration
+            for name, path in paths.items():
+                path.scores[p] = held if name == "valid" else calibration.of(path.scores[p])
+    return used
+
+
 def sensors_of(splits: Splits) -> Sensors:
     """Sensors by the columns that need them. Features of a text column differ between folds."""
     users: list[dict[str, None]] = [{} for _ in range(splits.costs.sensors)]
     for j, name in enumerate(splits.columns):
         for sensor in splits.costs.sensors_of(j):
             users[sensor][name] = None
+    if isinstance(splits.costs, ByRow):  # not by features of sensors that require it
+        for s in splits.costs.priced.tolist():
+            users[s] = dict.fromkeys(splits.columns[j] for j in splits.costs.yields(s).tolist())
     return Sensors(tuple(map(", ".join, users)), tuple(splits.prices.sensor.tolist()))
 
 
@@ -157,15 +190,17 @@ def score_split(
     split: str,
     threads: int = 1,
     columns: Sequence[str] = (),
+    errors: ErrorCosts | None = None,
 ) -> SplitScore:
     """Compute metrics and costs of every point of a path, and under every cap. ``columns`` (d,) are
     the user's, counted instead of the features that they are encoded as."""
-    labels = Labels(examples.y, examples.units, examples.multiplicity)
+    of_rows = examples.units, examples.multiplicity, errors, examples.price_columns
+    labels = Labels(examples.y, *of_rows)
     rows, primary = [], {}
     weights, units, names = np.zeros(0), 0, columns or range(costs.features)
 
     def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
-        values = evaluate(metrics, path.scores[p], labels)
+        values = evaluate(metrics, path.scores[p], labels, path.cost[p])
         return values, summarise_cost(path.cost[p], examples.multiplicity)
 
     points = path.numbered
@@ -185,20 +220,28 @@ def score_split(
                 metrics={name: v.mean for name, v in values.items()},
                 feature_cost=float(path.feature_cost[p]),
                 evaluation_cost=float(path.evaluation_cost[p]),
-                total_cost=cost.average,
+                cost=cost.average,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
+                **beyond(path.cost[p], point.get(CAP, np.inf), examples.weights),
                 features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
 
 
+def beyond(cost: FloatArray, cap: float, copies: FloatArray) -> dict[str, float]:
+    """Share of rows that cost (n,) more than a cap, and the mean excess of these rows."""
+    over = copies * (cost > cap * (1 + ROUNDING))
+    excess = (over * (cost - cap)).sum() / over.sum() if over.any() else 0.0
+    return {"over_cap": float(over.sum() / copies.sum()), "excess": float(excess)}
+
+
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
     """Points whose values are stored: possible choices of a budget by validation results, and the
     points of caps; none if no point can be chosen."""
     path = [row for row in valid if CAP not in row.point]
-    cost = np.array([row.total_cost for row in path])
+    cost = np.array([row.cost for row in path])
     quality = np.array([row.metrics[primary.name] for row in path])
     points = frontier(cost, quality, primary.higher_is_better)
     if len(points) == 0:
@@ -229,7 +272,12 @@ def stored_values(
     metric = np.clip(metric, -most, most).astype(np.float32 if most == LARGEST_VALUE else float)
     arrays = [np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
     others = (array.astype(np.float32) for array in arrays)
-    return StoredValues(split, tuple(points), metric, *others)
+    values = StoredValues(split, tuple(points), metric, *others)
+    both = {"nothing": path.nothing, "paid": path.paid}
+    more: dict[str, Any] = {
+        k: v[[*points]].astype(np.float32) for k, v in both.items() if v is not None
+    }
+    return replace(values, **more)
 
 
 def unit_costs(

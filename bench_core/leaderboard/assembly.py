@@ -28,6 +28,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.operating_points import search_marks
@@ -128,7 +129,23 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         tested=use.rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=use.units("valid"),
         undefined=draws.undefined,
+        extremes=extremes(draws, use) if metric.name == TOTAL_COST else None,
     )
+
+
+def extremes(draws: Draws, use: DatasetUse) -> tuple[float, float]:
+    """Return mean total costs on test: of buying everything, with the answers of the model that has
+    the least cost of errors on validation, and of the best constant, which buys nothing."""
+    totals = []
+    for r in range(len(draws.repeats)):
+        rows = np.concatenate([draws.rows(r, name) for name in draws.names])
+        cost, total = draws.valid(rows)
+        best = int((total - cost).argmin())
+        constant = int(draws.constant[rows].argmax())
+        test_total, test_cost = draws.test(rows[[best, constant]])
+        totals.append((use.price_of_everything + test_total[0] - test_cost[0], test_total[1]))
+    everything, nothing = np.mean(totals, axis=0).tolist()
+    return everything, nothing
 
 
 def _repeats(draws: Draws, uses: Sequence[DatasetUse]) -> Iterator[str]:
@@ -303,7 +320,7 @@ def one_split_for_all(
     points = methods.groupby(["learner", "fold", "params", "point", "split"], observed=True)
     repeats = points["seed"].nunique()
     most = repeats.groupby("learner").transform("max")
-    random = points[[metric, "total_cost"]].nunique().gt(1).any(axis=1)
+    random = points[[metric, "cost"]].nunique().gt(1).any(axis=1)
     differs = (random | (repeats < most) | (most < 2)).groupby("learner").any()
     equal = [str(name) for name in differs[~differs].index]
     if equal and not differs.any():

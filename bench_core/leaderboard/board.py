@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench_core.errors import one_line
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.results.records import DatasetUse
 from bench_core.statistics.comparison import Interval
@@ -130,6 +131,7 @@ class Standing:
     tier: int = 0  # 1 leads, 0 has no result
     ranks: tuple[int, int] = (0, 0)  # best and worst rank compatible with the data
     over: bool = False  # the 95% interval of its mean test cost lies above the budget
+    beyond: tuple[float, float] = (0.0, 0.0)  # share of rows over a cap, and their mean excess
 
     @property
     def rank(self) -> str:
@@ -272,6 +274,7 @@ class Board:
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
     checked: tuple[int, str] = (0, "rows")  # validation rows, groups or queries of one repeat
     undefined: str = ""  # where the metric is not defined, why, and the remedy
+    extremes: tuple[float, float] | None = None  # total costs of buying everything and nothing
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
@@ -310,11 +313,27 @@ class Board:
     def answer(self) -> Row | None:
         """The row of the learner to take: the first whose model is sure to keep the quality, costs
         less than the reference's, and is not dominated on validation; otherwise the reference. None
-        if no saving is measured, or if the metric is not defined."""
+        if no saving is measured, or if the metric is not defined. Of total costs, the least on
+        validation."""
+        if self.totals and not self.undefined:
+            done = (row for row in self.rows if row.best)
+            return min(done, key=lambda r: (r.best.valid_quality, r.best.valid_cost, r.learner),
+                       default=None)  # fmt: skip
         reference = self.reference_row
         if reference is None or not reference.cheap or self.undefined:
             return None
         return next((row for row in self.rows if saves(row, reference)), reference)
+
+    @property
+    def nothing_pays(self) -> bool:
+        """True if the least total cost is that of the best constant in every repeat."""
+        points = self.answer.best.choices if self.totals and self.answer else ()
+        return bool(points) and all(CONSTANT in json.loads(point) for point, _ in points)
+
+    @property
+    def totals(self) -> bool:
+        """True if errors have costs, and the metric is the total cost."""
+        return self.metric == TOTAL_COST
 
     def wrong(self, accuracy: float) -> int:
         """Return the number of test rows with a wrong class, where ``tested``."""

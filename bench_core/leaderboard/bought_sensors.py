@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bench_core._io.digests import canonical
+from bench_core.errors import shortened
 from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
@@ -27,15 +28,23 @@ NAMED = 30
 
 
 class Purchase(NamedTuple):
-    """A sensor, named by its features: its price, and the share of rows that buy it. If bills have
+    """A sensor, named by its features: its price, the mean of purchases if it differs by row, and
+    the share of rows that buy it. If bills have
     an order, also the mean ``step`` of these rows (1 for the first purchase, 0 for free sensors),
-    and the share of all rows that buy it in each step."""
+    and the share of all rows that buy it in each step. ``nothing``: purchases that gave no value,
+    and all purchases, in rows of all repeats; (0, 0) if all gave some."""
 
     features: str
     price: float
     share: float
     step: float = math.nan
     steps: tuple[float, ...] = ()
+    nothing: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def lost(self) -> float:
+        """Share of purchases that gave no value."""
+        return self.nothing[0] / (self.nothing[1] or 1.0)
 
     @property
     def short(self) -> str:
@@ -45,9 +54,7 @@ class Purchase(NamedTuple):
 
 def first_names(features: str) -> str:
     """Return a sensor's first three features, and the number of others."""
-    names = features.split(", ")
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return shortened(features.split(", "), 3)
 
 
 def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
@@ -61,6 +68,8 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
             key = of.fold, of.seed, canonical(of.params), canonical(setting)
             stored.setdefault(key, (values, k))
     total: dict[tuple[str, float], list[float]] = {}
+    lost: dict[tuple[str, float], tuple[float, float]] = {}
+    paid: dict[tuple[str, float], float] = {}
     weight = 1 / len(chosen)
     for _, row in chosen.iterrows():
         texts = (canonical(json.loads(str(row[name]))) for name in ("params", "point"))
@@ -71,13 +80,24 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
         for name, price, *numbers in zip(*values.trial.sensors, *figures, strict=True):
             pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)
             total[name, price] = [before + weight * float(number) for before, number in pairs]
+        own = () if values.paid is None else values.paid[k].tolist()
+        for name, price, mean in zip(*values.trial.sensors, own, strict=False):
+            paid[name, price] = paid.get((name, price), 0.0) + weight * mean
+        if values.nothing is not None:
+            shares, rows = (values.nothing[k], values.bought[k]), float(values.rows.sum())
+            for name, price, *parts in zip(*values.trial.sensors, *shares, strict=True):
+                without, asked = lost.get((name, price), (0.0, 0.0))
+                lost[name, price] = without + rows * parts[0], asked + rows * parts[1]
     # the last step in which some rows buy something
     last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
     bought = []
     for (name, price), (share, *order) in total.items():
         steps = (*order[1:], *[0.0] * last)[:last] if order and share > NEVER else ()
         step = order[0] / share if order and share > NEVER else math.nan
-        bought.append(Purchase(name, price, share, step, steps))
+        nothing, mean = lost.get((name, price), (0.0, 0.0)), price
+        if share > NEVER and (name, price) in paid:
+            mean = paid[name, price] / share
+        bought.append(Purchase(name, mean, share, step, steps, nothing))
     return sorted(bought, key=lambda b: (-b.share * b.price, -b.share, natural(b.features)))
 
 

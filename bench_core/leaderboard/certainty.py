@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.board import (
     UNKNOWN,
@@ -25,7 +25,8 @@ from bench_core.leaderboard.board import (
 from bench_core.leaderboard.draws import Chosen, Draws
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import share_of
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import CAP, Budget
+from bench_core.results.operating_points import OVER
 from bench_core.statistics import LEVEL, WIDE_LEVEL
 from bench_core.statistics.comparison import (
     Interval,
@@ -56,9 +57,11 @@ def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
             )
     order = sorted(there, key=lambda k: (-draws.sign * quality[k], paid[k], draws.names[k]))
     tier_of = _tiers_of_all(order, quality, {k: one.tier for k, one in by_learner.items()})
+    capped = budget is not None and budget.kind == CAP
     rows = [
         replace(
             by_learner.get(k, Standing(ranks=(1, len(there)))),
+            beyond=_beyond(draws, chosen.row[:, k]) if capped else (0.0, 0.0),
             learner=draws.names[k],
             quality=float(quality[k]),
             cost=float(paid[k]),
@@ -70,6 +73,15 @@ def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
     lacking = sorted({*draws.names} - {row.learner for row in rows})
     rows += [Standing(name, ranks=last) for name in lacking]
     return Standings(budget, tuple(rows), missing(draws))
+
+
+def _beyond(draws: Draws, rows: IntArray) -> tuple[float, float]:
+    """Return the share of rows beyond the cap at these points, one of each repeat, and by how much
+    they exceed it on average."""
+    if not {*OVER} <= {*draws.points.columns}:
+        return 0.0, 0.0
+    share, excess = draws.points.iloc[rows][[*OVER]].to_numpy(dtype=np.float64).T
+    return float(share.mean()), float((share * excess).sum() / (share.sum() or 1.0))
 
 
 def missing(draws: Draws) -> str:

@@ -80,6 +80,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def wrong(row: Row) -> float:
         return board.wrong(row.model.quality) if board.tested else math.nan
 
+    def errors(row: Row) -> float:
+        return row.model.quality - row.model.cost if board.totals else math.nan
+
     def setting(row: Row) -> str:
         return one_line(", ".join(at.short for at in row.model.settings))
 
@@ -96,6 +99,7 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         ),
         _column(cheaper_95, lambda row: row.saved.interval, saving_ends, name=CHEAPER, usual=True),
         _column(cheaper_99, lambda row: row.saved.wide, saving_ends),
+        _column("errors", errors, cost, usual=True),
         _column("wrong", wrong, whole, usual=True),
         _column(metric, lambda row: row.model.quality, quality, name=QUALITY, usual=True),
         _column("±", lambda row: row.model_interval, half, name="", usual=True),
@@ -170,10 +174,20 @@ def _within(board: Board, at: Standings) -> Iterator[Column]:
     )
     yield _column(f"± {title}", lambda row: of(row).interval, half, name=title)
     yield _column(f"tier {title}", lambda row: of(row).tier, positive)
+    if any(standing.beyond[0] for standing in at.rows):
+        about = f"rows beyond {title} by a purchase at a metered price, and their mean excess"
+        yield Column(
+            f"over {title}",
+            lambda row: of(row).beyond[0],
+            lambda row: over_cap(*of(row).beyond),
+            about,
+            usual=True,
+        )
 
 
 def standing_fields(standing: Standing, metric: str = QUALITY) -> dict[str, float]:
     """Return the figures of a learner at a budget by name, for files and Python."""
+    beyond = standing.beyond
     return {
         metric: standing.quality,
         **standing.interval._asdict(),
@@ -181,6 +195,7 @@ def standing_fields(standing: Standing, metric: str = QUALITY) -> dict[str, floa
         "cost": standing.cost,
         "best rank": standing.ranks[0],
         "worst rank": standing.ranks[1],
+        **(dict(zip(("over cap", "excess"), beyond, strict=True)) if beyond[0] else {}),
     }
 
 
@@ -193,6 +208,11 @@ def shown_rows(board: Board) -> list[Row]:
             best = replace(row, cheap=NOTHING, saved=Saved(), saving=math.nan, marks=())
             rows.append(replace(best, learner=f"{row.learner}, best", reference=False))
     return rows
+
+
+def over_cap(share: float, excess: float) -> str:
+    """Return the share of rows beyond a cap, and by how much they exceed it on average."""
+    return f"{share:.1%} by {cost(excess)}" if share else "-"
 
 
 def whole(value: float, unit: str = "") -> str:
@@ -219,6 +239,7 @@ def _explanations(board: Board) -> dict[str, str]:
     at_best = "of its best model at any cost"
     texts = {
         "±": half_width,
+        "errors": "mean cost of errors",
         f"best {board.metric}": at_best,
         "best ±": half_width,
         "best cost": at_best,

@@ -124,7 +124,9 @@ def conclusion(board: Board) -> tuple[str, ...]:
     if board.undefined:
         return (one_line(f"No conclusion: {board.undefined}."),)
     row, reference = board.answer, board.reference_row
-    if reference is None:
+    if board.totals:
+        sentences = [*_total(board, row)]
+    elif reference is None:
         sentences = [*_best(board), "No saving is measured without a reference learner."]
     elif row is None:
         sentences = [*_best(board), _no_target(board, reference)]
@@ -193,6 +195,26 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     ]
     if alike:
         yield f"{listed(alike)} {'saves' if len(alike) == 1 else 'save'} about as much."
+
+
+def _total(board: Board, row: Row | None) -> Iterator[str]:
+    """Yield sentences on the model of least total cost, next to buying everything and nothing."""
+    if row is None or board.extremes is None:
+        return
+    total, paid, (everything, nothing) = row.best.quality, row.best.cost, board.extremes
+    amount = f"{cost(total)} {board.unit}".rstrip()
+    ends = in_brackets(row.standing.interval, cost)
+    if board.nothing_pays:
+        yield f"The best constant answer, which buys nothing, costs {amount} per row{ends}."
+        yield f"No model is sure to cost less; buying everything costs {cost(everything)}."
+        return
+    parts = f"{cost(paid)} for features, {cost(total - paid)} for errors"
+    yield f"{_name(row)} costs {amount} per row{ends}: {parts}."
+    yield f"Buying everything costs {cost(everything)}, buying nothing {cost(nothing)}."
+    if math.isnan(row.standing.interval.low):
+        yield UNMEASURED
+    elif row.standing.tier == 1:
+        yield from _ties_at(board, board.unlimited, row.learner)
 
 
 def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:

@@ -35,6 +35,7 @@ from bench_core.metrics.frontier import (
     share_of,
     taken,
 )
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.statistics import SURE_ERRORS
@@ -196,8 +197,11 @@ class Draws:
         # without a validation quality no point can be chosen
         self.unchosen = undefined(info, points, dataset, self.metric.name, ["valid"])
         self._tabulate(points, learners)
-        self.reference = info.reference if info.reference in self.names else ""
+        # a total cost has no share of quality to keep
+        compared = info.reference in self.names and self.metric.name != TOTAL_COST
+        self.reference = info.reference if compared else ""
         self._best = self._best_of_reference()
+        self._totals = self.metric.name == TOTAL_COST
         self.found: list[Repeat] = []
         nowhere = f"{self.metric.name} is not defined on validation: no intervals"
         self.note = nowhere if self.unchosen else NO_VALUES
@@ -292,6 +296,10 @@ class Draws:
     def _read(self, store: Store, blocks: int) -> None:
         """Read the values of each query or row, in the order of the points; none if a repeat lacks
         them. Points without values are no candidates."""
+        # what all points are paired with: the reference at its best, of total costs the constant
+        other, best = self.reference, self._best
+        if self._totals:
+            other, best = self.names[0], self._nothing_of(self.names[0])
         stored = stored_repeats(
             store,
             self.info.run,
@@ -299,8 +307,8 @@ class Draws:
             self.names if len(self.names) < 3 else (),
             cap=self.cap,
             blocks=blocks,
-            reference=self.reference,
-            best={repeat: self.key(row) for repeat, row in self._best.items()},
+            reference=other,
+            best={repeat: self.key(row) for repeat, row in best.items()},
         )
         by_key = {(repeat.fold, repeat.seed): repeat for repeat in stored}
         if not by_key.keys() >= {*self.repeats}:
@@ -316,6 +324,29 @@ class Draws:
                     at = np.array([place.get(self.key(row), -1) for row in rows], dtype=np.int64)
                     self._rows[key] = rows[at >= 0]
                     repeat.candidates[name] = candidates.at(at[at >= 0])
+            if self._totals:
+                self._leave_unsure_out(repeat, other)
+
+    def _nothing_of(self, name: str) -> dict[tuple[int, int], int]:
+        """Return the row of a learner's best constant in each repeat."""
+        rows = {repeat: self.rows(r, name) for r, repeat in enumerate(self.repeats)}
+        return {repeat: int(of[self.constant[of]][0]) for repeat, of in rows.items() if len(of)}
+
+    def _leave_unsure_out(self, repeat: Repeat, other: str) -> None:
+        """Leave out points whose total cost on validation is not surely below that of the best
+        constant, which buys nothing: the least of many on few rows is often a lucky one."""
+        key = (repeat.fold, repeat.seed)
+        place = int(np.flatnonzero(self.constant[self._rows[key, other]])[0])
+        against = repeat.candidates[other], place
+        quality = self._figures["valid_quality"]
+        nothing = quality[self._rows[key, other][place]]
+        for name, candidates in [*repeat.candidates.items()]:
+            rows = self._rows[key, name]
+            error = errors(candidates, against, 1.0, 0)[0]
+            gain = self.sign * (quality[rows] - nothing)
+            kept = self.constant[rows] | (errors_beyond(gain, error) >= SURE_ERRORS)
+            self._rows[key, name] = rows[kept]
+            repeat.candidates[name] = candidates.at(np.flatnonzero(kept))
 
     @property
     def places(self) -> list[int]:

@@ -12,25 +12,21 @@ import numpy as np
 from bench_core import __version__
 from bench_core._io.files import in_cache
 from bench_core.costs.bill import summarise_cost
-from bench_core.data import Examples, Features
+from bench_core.costs.error_costs import ErrorCosts, Matrix
+from bench_core.data import Examples
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.table_options import READING, TableOptions
 from bench_core.errors import UsageError, option
-from bench_core.metrics import parse_metric
+from bench_core.metrics import Labels, evaluate, parse_metric
+from bench_core.metrics.calibration import calibrated
 from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
+from bench_core.serving.model_programs import calibrated_program, capped_program, program_of
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor
-from bench_core.serving.program import (
-    Exportable,
-    Program,
-    Stop,
-    compact,
-    constant_program,
-    in_sequence,
-)
+from bench_core.serving.program import Program, constant_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,12 +78,14 @@ def export(
     # columns made by a transformer are requested by their features' names
     encodings = () if any(encoding.made for encoding in splits.encodings) else splits.encodings
     folder = Folder(program, splits.costs, splits.names, about, encodings)
+    if spec["error_costs"]:
+        folder = _with_error_costs(folder, spec["error_costs"], splits)
     if splits.test.queries is None or limit.kind != CAP:
         return folder
     # under a cap a run stops whole queries, the served model rows
     model = Predictor(folder)
     test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
-    figures = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
+    figures = {"valid": {"quality": valid["quality"], "cost": valid["cost"]}, "test": test}
     return replace(folder, about={**about, **figures})
 
 
@@ -95,9 +93,27 @@ def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> di
     """Return the quality on rows, and their mean and largest cost."""
     answers = model.predict_features(rows.X, rows.queries, prices=rows.price_columns)
     metric = parse_metric(model.about["metric"], metrics)
-    judged = metric.values(answers.scores, rows.y, rows.units, rows.multiplicity)
+    labels = Labels(rows.y, rows.units, rows.multiplicity, model.error_costs, rows.price_columns)
+    judged = evaluate([metric], answers.scores, labels, answers.spent)[metric.name]
     cost = summarise_cost(answers.spent, rows.multiplicity)
-    return {"quality": judged.mean, "total_cost": cost.average, "cost_max": cost.maximum}
+    return {"quality": judged.mean, "cost": cost.average, "cost_max": cost.maximum}
+
+
+def _with_error_costs(folder: Folder, matrix: Matrix, splits: Splits) -> Folder:
+    """Return the folder with the costs of errors, and scores calibrated on validation rows as in
+    the run."""
+    costs = ErrorCosts.of(matrix, splits.train, splits.price_columns)
+    stored = {"matrix": costs.matrix.tolist(), "column": costs.column.tolist()}
+    folder = replace(folder, about={**folder.about, "error_costs": stored})
+    valid, point = splits.valid, folder.about["point"]
+    if CONSTANT in point:
+        return folder
+    model = Predictor(folder)
+    scores = model.predict_features(valid.X, valid.queries, prices=valid.price_columns).scores
+    calibration, _ = calibrated(scores, valid)
+    if calibration is None:
+        return folder
+    return replace(folder, program=calibrated_program(folder.program, calibration, CAP in point))
 
 
 def _program(
@@ -115,37 +131,6 @@ def _program(
     if isinstance(program, Program):
         program = replace(program, nothing=np.atleast_1d(splits.constant))
     return program, point
-
-
-def capped_program(model: Any, learner: str, features: int) -> Program | PolicyProgram:
-    """Return a program for serving under a cap: as in ``execution.caps``, a row follows all points
-    of the path."""
-    nobody = Features(np.zeros((0, features), dtype=np.float32))
-    left = [dict(prediction.point) for prediction in model.predict_path(nobody)]
-    parts = list[Program]()
-    while left:  # a program may stop at earlier points; what remains precedes it
-        program = program_of(model, learner, left[-1])
-        if isinstance(program, PolicyProgram):
-            return program
-        end = len(program.steps) - 1
-        stops = [s for s in program.stops if s.step < end and dict(s.point) in left]
-        parts.insert(0, replace(program, stops=[*stops, Stop(end, left[-1])]))
-        passed = [dict(stop.point) for stop in parts[0].stops]
-        left = [point for point in left if point not in passed]
-    return in_sequence(parts)
-
-
-def program_of(
-    model: Any, learner: str, point: Mapping[str, int | float]
-) -> Program | PolicyProgram:
-    """Return the program of a fitted model at a point. Raises UsageError if it has none."""
-    if not isinstance(model, Exportable):
-        raise UsageError(
-            f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
-            "exported; docs/serving.md shows how to add it"
-        )
-    program: Program | PolicyProgram = model.program(point)
-    return compact(program) if isinstance(program, Program) else program
 
 
 def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:
@@ -191,7 +176,7 @@ def _what(
 
 def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
     """Return its figures on validation and on test."""
-    test = {name: float(row[name]) for name in ("total_cost", "cost_max")}
+    test = {name: float(row[name]) for name in ("cost", "cost_max")}
     return {
         "metric": metric.name,
         "higher_is_better": metric.higher_is_better,

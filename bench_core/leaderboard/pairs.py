@@ -20,6 +20,7 @@ from bench_core.leaderboard.certainty import cost_ratio
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, primary_metric, undefined
 from bench_core.leaderboard.selection import Choice
 from bench_core.metrics.frontier import cheapest, taken
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.results.operating_points import REPEAT, of_dataset
 from bench_core.statistics.comparison import Difference, Interval, differences, percentiles
@@ -74,7 +75,8 @@ def usual_limit(
     """Return the default limit: a share of the reference's quality that all learners are sure to
     keep, else any cost, with the reason."""
     choice = Choice(info, store, frame, dataset)
-    if choice.undefined:  # ``pairs_within`` refuses it with the reason
+    # ``pairs_within`` refuses an undefined metric with the reason
+    if choice.undefined or choice.metric.name == TOTAL_COST:
         return NO_LIMIT, ""
     sure = {one.learner for one in choice.at(Target(SHARE)).found if one.sure}
     if lacking := [name for name in names if name not in sure]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bench_core.errors import UsageError, option
+from bench_core.errors import UsageError, option, shortened
 from bench_core.leaderboard.assembly import audit_mark, likely, pick, pick_at, trials_of
 from bench_core.leaderboard.board import (
     NOTHING,
@@ -24,6 +24,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Selection(Answer):
             if wanted is not None:
                 rows = rows[rows[column] == wanted]
         if rows.empty:
-            others = ", ".join(
+            others = shortened(
                 f"seed {seed} of fold {fold}"
                 for seed, fold in zip(self.points["seed"], self.points["fold"], strict=True)
             )
@@ -122,7 +123,10 @@ class Choice(Draws):
 
     def usual(self, learner: str = "") -> Answers:
         """Return the answers at the least cost that keeps ``SHARE`` of the reference's quality; at
-        any cost, with the reason, if none is measured or the ``learner`` has no such point."""
+        any cost, with the reason, if none is measured or the ``learner`` has no such point. Of
+        total costs, the least is the answer."""
+        if self.metric.name == TOTAL_COST:
+            return self.at(NO_LIMIT)
         kept = self.at(Target(SHARE))
         if any(one.sure and learner in ("", one.learner) for one in kept.found):
             return kept
@@ -195,6 +199,8 @@ class Choice(Draws):
                 why = only if skipped.all() else "; 'bench log --failed' shows why"
             return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
+        if target.kind == KEEP and self.metric.name == TOTAL_COST:
+            return f"there is no share of a total cost to keep; choose by {option('budget')}"
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")
             remedy = f"choose by a budget or a quality, or run it with {named}"

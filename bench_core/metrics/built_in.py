@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.costs.error_costs import ErrorCosts
 from bench_core.data import Queries, Task
 from bench_core.errors import InputError
 from bench_core.protocols import MetricValues
@@ -25,7 +26,8 @@ Number = TypeVar("Number", bound=np.generic)
 class Labels:
     """Labels ``y`` (n,), query groups and multiplicities of one split, with derived arrays.
 
-    Create it once per split and pass it to ``evaluate`` for every operating point. Raises
+    Create it once per split and pass it to ``evaluate`` for every operating point. ``errors`` are
+    the costs of answers for ``total_cost``, ``paid`` (n, c) the rows' columns of costs. Raises
     InputError for NaN labels and for multiplicities below 1.
     """
 
@@ -34,12 +36,16 @@ class Labels:
         y: FloatArray,
         queries: Queries | None = None,
         multiplicity: NDArray[np.int64] | None = None,
+        errors: ErrorCosts | None = None,
+        paid: FloatArray | None = None,
     ) -> None:
+        self.errors, self.paid = errors, paid
         self.y = unwritable(np.ascontiguousarray(y, dtype=np.float64))
         self.queries = queries
         self.multiplicity = multiplicity
         self._made: dict[object, object] = {}  # cache of metrics between operating points
-        _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
+        lacking = np.isnan(self.y).any(axis=tuple(range(1, self.y.ndim)))
+        _refuse(lacking, "the label", "is NaN: give every row a label")
         if queries is not None and queries.rows != len(self.y):
             raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
         copies = np.ones(len(self.y)) if multiplicity is None else multiplicity

@@ -15,6 +15,7 @@ from bench_core.errors import UsageError, charging, option, unknown
 from bench_core.metrics import ranking, rows
 from bench_core.metrics.built_in import BuiltIn, Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.protocols import Metric, MetricValues
 
 _SPELLING = re.compile(
@@ -25,6 +26,7 @@ USUAL = {
     Task.REGRESSION: ("mse",),
     Task.BINARY: ("accuracy", "auc"),
     Task.MULTICLASS: ("accuracy",),
+    Task.CHOICE: ("score", "regret"),
 }
 """Default metrics of each task; the first is the primary one."""
 
@@ -99,12 +101,16 @@ def default_metric(task: Task) -> Metric:
 
 
 def evaluate(
-    metrics: Iterable[Metric], scores: FloatArray, labels: Labels
+    metrics: Iterable[Metric],
+    scores: FloatArray,
+    labels: Labels,
+    spent: FloatArray | float = 0.0,
 ) -> dict[str, MetricValues]:
     """Return the values of each metric by name, equal to ``metric.values``.
 
     ``scores`` (n,) or (n, K) belong to ``labels``. Create ``labels`` once per split and use it for
-    all operating points, as it caches ideal orders, class sizes and similar arrays.
+    all operating points, as it caches ideal orders, class sizes and similar arrays. ``spent`` (n,)
+    is the cost of the rows' purchases, for ``total_cost``.
     """
     metrics = list(metrics)
     by_rank = [m for m in metrics if isinstance(m, RankingMetric)]
@@ -112,7 +118,11 @@ def evaluate(
     if by_rank and labels.queries is not None:
         checked = checked_scores(scores, len(labels), by_rank[0].name)
         ranked = rank(checked, labels, max(m.depth(labels) for m in by_rank))
-    return {metric.name: _judge(metric, scores, labels, ranked) for metric in metrics}
+    values = {metric.name: _judge(metric, scores, labels, ranked) for metric in metrics}
+    if TOTAL_COST in values:
+        of_errors = values[TOTAL_COST]
+        values[TOTAL_COST] = dataclasses.replace(of_errors, values=of_errors.values + spent)
+    return values
 
 
 def _judge(

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Task
-from bench_core.errors import InputError
+from bench_core.errors import InputError, UsageError, option
 from bench_core.metrics.built_in import BuiltIn, Labels, checked_scores
 from bench_core.protocols import MetricValues
 
@@ -118,11 +118,7 @@ class LogLoss(_OfClasses):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
-        if scores.ndim == 1:
-            loss = np.logaddexp(0.0, np.where(number == 1, -scores, scores))
-        else:
-            loss = _log_sum(scores) - scores[np.arange(len(scores)), number]
-        return MetricValues(loss, labels.weights)
+        return MetricValues(log_losses(scores, number), labels.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +161,58 @@ class Auc(_OfClasses):
         return MetricValues(area + shift * (len(present) / len(judged)), weights)
 
 
+@dataclass(frozen=True, slots=True)
+class Score(BuiltIn):
+    """Mean quality of the returned answers."""
+
+    family: ClassVar[str] = "score"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.CHOICE})
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Quality of each row's returned answer, weighted by multiplicity."""
+        source = returned(checked_scores(scores, len(labels), self.name))
+        return MetricValues(labels.y[np.arange(len(labels)), source], labels.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Regret(Score):
+    """Mean quality lost to the best answer of each row."""
+
+    family: ClassVar[str] = "regret"
+    higher_is_better: ClassVar[bool] = False
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Best quality of each row minus its returned answer's, weighted by multiplicity."""
+        right = Score.judge(self, scores, labels)
+        return MetricValues(labels.y.max(axis=1) - right.values, right.weights)
+
+
+TOTAL_COST = "total_cost"
+
+
+@dataclass(frozen=True, slots=True)
+class TotalCost(BuiltIn):
+    """Mean cost of a row's purchases and of its answer, in the unit of prices: each row gets the
+    answer of least expected cost. Only runs with costs of errors have it, as first metric."""
+
+    family: ClassVar[str] = TOTAL_COST
+    higher_is_better: ClassVar[bool] = False
+    tasks: ClassVar[frozenset[Task]] = _OfClasses.tasks
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Cost of each row's answer alone."""
+        if labels.errors is None:
+            raise UsageError(f"{TOTAL_COST} needs costs of errors: {option('error_costs', '500')}")
+        answers = labels.errors.answers(checked_scores(scores, len(labels), self.name))
+        return MetricValues(labels.errors.billed(labels.y, answers, labels.paid), labels.weights)
+
+
 METRICS = (
+    TotalCost,
+    Score,
+    Regret,
     Accuracy,
     BalancedAccuracy,
     LogLoss,
@@ -188,9 +235,21 @@ def _class_numbers(y: FloatArray, classes: int) -> IntArray:
     return number
 
 
+def returned(scores: FloatArray) -> IntArray:
+    """Return the class or source (n,) of scores (n,) or (n, K)."""
+    best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+    return np.asarray(best, dtype=np.int64)
+
+
 def _right(scores: FloatArray, number: IntArray) -> FloatArray:
-    called = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-    return np.asarray(called == number, dtype=np.float64)
+    return np.asarray(returned(scores) == number, dtype=np.float64)
+
+
+def log_losses(scores: FloatArray, number: IntArray) -> FloatArray:
+    """Return the negative log-probability (n,) of the classes ``number``."""
+    if scores.ndim == 1:
+        return np.asarray(np.logaddexp(0.0, np.where(number == 1, -scores, scores)))
+    return np.asarray(_log_sum(scores) - scores[np.arange(len(scores)), number])
 
 
 def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:

@@ -2,10 +2,10 @@
 
 FitKey = learner (name, version, source code), parameters, needed fits, training data (fingerprint,
 task, fold, feature names), training prices, primary metric (for early stopping), seed. ScoreKey =
-FitKey + metrics, cost model, accounting, audit, caps, scoring of training rows, and the data set's
-name in results. The source of plugins' metrics and cost models is included. Threads and workers are
-not: they must not change a result. Neither is the machine, except for learners that declare
-``numerics``: versions of those libraries, and processor features.
+FitKey + metrics, cost model, costs of errors, accounting, audit, caps, scoring of training rows,
+and the data set's name in results. The source of plugins' metrics and cost models is included.
+Threads and workers are not: they must not change a result. Neither is the machine, except for
+learners that declare ``numerics``: versions of those libraries, and processor features.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def score_key(spec: TrialSpec, costs: str, metrics: Iterable[tuple[str, ...]]) -
     """
     judged = [spec.dataset, costs, [*metrics], spec.accounting, spec.audit_mode, spec.splits]
     caps = [["caps", *spec.caps]] if spec.caps else []
-    return digest(["score", SCORING, spec.fit, *judged, *caps])
+    errors = [["error costs", *spec.error_costs]] if spec.error_costs else []
+    return digest(["score", SCORING, spec.fit, *judged, *caps, *errors])
 
 
 Stated = Mapping[str | tuple[str, str], Any]

@@ -11,7 +11,9 @@ from bench_core._io.digests import canonical, digest, look_again
 from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
+from bench_core.costs.error_costs import ErrorCosts, Matrix, error_costs
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
+from bench_core.data import Task
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
@@ -19,6 +21,7 @@ from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.planning.keys import DescribedLearner, billed, fit_key, metric_key, priced
 from bench_core.planning.plan import Notify, Plan, resumed
 from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest
@@ -59,7 +62,9 @@ def make_plan(
 CHEAP_TRAINING_ROWS = 50_000
 """Maximum training rows on which the reference learner is also scored."""
 
-_OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting")
+_OF_TRIALS = (
+    *("fold", "fingerprint", "stand_in", "task", "metrics", "error_costs", "unit", "accounting"),
+)
 """Fields of a trial taken from its data set's use."""
 
 
@@ -105,7 +110,7 @@ class _Planner:
             raise UsageError(f"{costs}: choose by {option('data')}")
         usual = suite.reference if suite.name else default_reference(learners, registry, self.note)
         self.reference = request.reference or usual
-        if not self.reference and len(learners) > 1:
+        if not self.reference and len(learners) > 1 and not self.error_costs:
             self.note(
                 "no saving will be measured: no learner here is a reference; add gbrt to the "
                 f"learners, or name one of them with {option('reference')}"
@@ -137,16 +142,31 @@ class _Planner:
         found = (parse_metric(name, self.registry.metrics) for name in names)
         return list({metric.name: metric for metric in found}.values())
 
+    @property
+    def error_costs(self) -> str:
+        """Costs of errors that the request or its suite gives, "" for none."""
+        return self.request.error_costs or self.suite.error_costs
+
     def judges(self, splits: Splits, label: str) -> tuple[str, ...]:
-        """Return the metrics that apply to a data set, the primary one first.
+        """Return the metrics that apply to a data set, the primary one first: the total cost if
+        errors have costs.
 
         A metric requested by name that does not apply is an error. A suite's metrics are filtered;
         if none applies, the task's default is used.
         """
         task, fitting = splits.task, []
-        for metric in self.metrics(self.request.metrics or self.suite.metrics or USUAL[task]):
+        if self.error_costs and not splits.classes:
+            fault = f"{label} is {task}, which has no classes"
+            raise UsageError(f"{option('error_costs')}: {fault}; leave it out")
+        metrics = self.metrics(self.request.metrics or self.suite.metrics or USUAL[task])
+        if self.error_costs:
+            metrics = [metric for metric in metrics if metric.name != TOTAL_COST]
+            metrics = metrics or [default_metric(task)]  # learners stop early by another metric
+        for metric in metrics:
             reason = ""
-            if task not in metric.tasks:
+            if metric.name == TOTAL_COST:
+                reason = f"needs costs of errors: {option('error_costs', like='COSTS')}"
+            elif task not in metric.tasks:
                 reason = f"does not apply to {task} ({label})"
             elif why := metric_of(metric).unsuitable(splits.valid):
                 reason = f"does not apply to {label}: {why}"
@@ -161,7 +181,7 @@ class _Planner:
             self.note(
                 f"{label}: no metric of the suite applies to {task}; using {fitting[0]} instead"
             )
-        return tuple(fitting)
+        return (TOTAL_COST, *fitting) if self.error_costs else tuple(fitting)
 
     def dataset(
         self,
@@ -226,6 +246,9 @@ class _Planner:
             self.note(f"{label}: {line}", warning)
         notes += dict.fromkeys(Note.of(line) for line, _ in of_learners)
         caps = as_caps(request.caps or suite.caps_on(name))
+        if caps and splits.task is Task.CHOICE:
+            what = "a row that can buy no call has no answer; leave caps out for a choice"
+            raise UsageError(f"{option('caps')}: {label}: {what}")
         use = DatasetUse(
             name=label,
             title=about.title or label,
@@ -241,6 +264,7 @@ class _Planner:
             rows={name: len(examples) for name, examples in parts.items()},
             queries={name: len(examples.units or ()) for name, examples in parts.items()},
             metrics=metrics,
+            error_costs=matrix_for(splits, self.error_costs, request.encoding),
             undefined=undefined,
             notes=tuple(notes),
             ends={learner.name: learner.ends for learner in learners},
@@ -281,7 +305,9 @@ class _Planner:
             "names": [splits.feature_names, encodings, splits.class_names],
         }
         metrics = [metric_key(name, self.registry.metrics) for name in use.metrics]
-        trained_on = [trained, metrics[0], use.seed]
+        # costs of errors decide nothing in training
+        stops_by = int(use.metrics[0] == TOTAL_COST)
+        trained_on = [trained, metrics[stops_by], use.seed]
         both: dict[str, Any] = {
             "dataset": use.name,
             "seed": use.seed,
@@ -307,7 +333,7 @@ class _Planner:
                     "learner_name": learner.name,
                     "needs": needs,
                 }
-                self.fits[key] = FitSpec(key, title, **about, **both, metric=use.metrics[0])
+                self.fits[key] = FitSpec(key, title, **about, **both, metric=use.metrics[stops_by])
             return key
 
         for chosen in learners:
@@ -383,6 +409,16 @@ class _Planner:
         for line in notes:
             self.notify(line, False)
         return plan
+
+
+def matrix_for(splits: Splits, costs: str, encoding: str) -> Matrix:
+    """Return the costs of errors between the classes of a data set, () for none."""
+    if not costs:
+        return ()
+    names = splits.class_names or tuple(map(str, range(splits.classes)))
+    matrix = error_costs(costs, names, encoding)
+    ErrorCosts.of(matrix, splits.train, splits.price_columns)  # refuses unknown columns
+    return matrix
 
 
 def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:

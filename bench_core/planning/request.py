@@ -14,6 +14,7 @@ from bench_core.option_fields import (
     FILE,
     FLAG,
     NAMES,
+    TEXT,
     TEXTS,
     Form,
     Option,
@@ -141,6 +142,14 @@ class RunRequest(TableOptions, _DataChoice):
         COSTS,
         python="Also a mapping, series or data frame of costs by feature, one cost for each "
         "feature in order, a cost model, or the content of a cost file.",
+    )
+    error_costs: str = declared(
+        "",
+        "Cost of an error, in the unit of prices: a number, one for each true class (50,500), "
+        "column:NAME, or a CSV file of the true class (rows) and the answer (columns). The best "
+        "model then has the least total cost.",
+        replace(TEXT, metavar="COSTS"),
+        python="Also a sequence, a mapping by class, a matrix or a data frame.",
     )
     caps: tuple[float, ...] = declared(
         (),

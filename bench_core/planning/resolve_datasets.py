@@ -1,11 +1,12 @@
 """Data sets of a request: a suite's, with stand-ins, registered ones, or a file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench_core.contracts import dataset_of
+from bench_core.costs.error_costs import error_columns
 from bench_core.datasets.data_folder import local_path
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import InMemory
@@ -103,13 +104,19 @@ def _own_data(
     request: RunRequest, registry: Registry, settings: Sequence[Override]
 ) -> list[ChosenDataset]:
     """Return registered data sets, instances, or one file."""
+    from bench_core.datasets.user_files import FileData
+
     chosen, files = [], []
+    of_errors = error_columns(request.error_costs, request.encoding)
     for entry in request.data:
         if not isinstance(entry, str):
             chosen.append(ChosenDataset(_label(entry, registry), entry))
         elif cls := registry.datasets.get(entry):
             overrides = [setting for setting in settings if setting.owner == entry]
-            chosen.append(ChosenDataset(*_instance(cls, {}, overrides, registry, entry)))
+            label, dataset = _instance(cls, {}, overrides, registry, entry)
+            if of_errors and isinstance(dataset, FileData):  # of datasets.toml
+                dataset = replace(dataset, prices_by_row=of_errors)
+            chosen.append(ChosenDataset(label, dataset))
         else:
             files.append(entry)
     in_memory = chosen and all(isinstance(one.dataset, InMemory) for one in chosen)
@@ -129,9 +136,8 @@ def _own_data(
         )
     if files:
         from bench_core.costs.cost_file import price_columns_of
-        from bench_core.datasets.user_files import FileData
 
-        by_row = price_columns_of(request.costs, request.encoding)
+        by_row = (*price_columns_of(request.costs, request.encoding), *of_errors)
         paths = files[0], request.valid, request.test
         dataset = FileData(*paths, **request.table(), prices_by_row=by_row)
         chosen.append(ChosenDataset(dataset.name, dataset))

@@ -24,6 +24,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.contracts import check, check_name, learner_of, name_of
+from bench_core.data import Task
 from bench_core.errors import BenchError, UsageError, blaming, option, require, unknown
 from bench_core.option_fields import short
 from bench_core.parameters import (
@@ -103,6 +104,9 @@ def check_owners(settings: Iterable[Override], names: Collection[str], registry:
         if setting.owner not in known:
             what = unknown("learner or data set", setting.owner, known)
             raise UsageError(f"{setting.given}: {what}")
+        if setting.owner in registry.learners and setting.owner in registry.datasets:
+            remedy = "name the data set differently"
+            raise UsageError(f"{setting.given}: a learner and a data set have this name; {remedy}")
         if setting.owner not in names:
             remedy = f"add it with {option('learners')} or set the parameter that holds it"
             raise UsageError(f"{setting.given}: {setting.owner!r} is not in this run; {remedy}")
@@ -111,6 +115,9 @@ def check_owners(settings: Iterable[Override], names: Collection[str], registry:
 ALL = "all"
 FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
 """Default learners for own data."""
+
+FIRST_OF_CHOICE = ("best-single", "cascade", "router")
+"""Default learners for a choice among services."""
 
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Default grid of a learner with a numeric field ``tradeoff`` and no ``tradeoffs`` of its own;
@@ -164,7 +171,11 @@ def choose_learners(
     user named both the learner and the data set. A learner with a missing package or file (see
     ``stamp`` in protocols) raises if the user named it, and is skipped otherwise.
     """
-    entries = list(request.learners or suite.learners or _first_board(registry, settings, notify))
+    entries = list(
+        request.learners
+        or suite.learners
+        or _first_board(_first(request, registry), registry, settings, notify)
+    )
     objects = _instances([x for x in entries if not isinstance(x, str)], settings, registry)
     object_names = {learner.name for learner in objects}
     by_name = [x for x in entries if isinstance(x, str) and x != ALL]
@@ -206,11 +217,23 @@ def choose_learners(
     return [*chosen, *objects]
 
 
-def _first_board(registry: Registry, settings: Sequence[Override], notify: Notify) -> Sequence[str]:
-    """Return ``FIRST``, learners of ``-p`` modules and learners with a setting; all learners if
+def _first(request: RunRequest, registry: Registry) -> Sequence[str]:
+    """Return the default learners for the data of a request."""
+    named = [registry.datasets.get(d) if isinstance(d, str) else d for d in request.data]
+    tasks = {getattr(dataset, "task", None) for dataset in named}
+    choice = bool(request.choose) or Task.CHOICE in tasks
+    if choice and tasks <= {Task.CHOICE, None}:
+        return FIRST_OF_CHOICE
+    return (*FIRST, *FIRST_OF_CHOICE) if choice else FIRST
+
+
+def _first_board(
+    first: Sequence[str], registry: Registry, settings: Sequence[Override], notify: Notify
+) -> Sequence[str]:
+    """Return the ``first``, learners of ``-p`` modules and learners with a setting; all learners if
     none of these is registered."""
     of_modules = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
-    wanted = dict.fromkeys([*FIRST, *sorted(of_modules), *(setting.owner for setting in settings)])
+    wanted = dict.fromkeys([*first, *sorted(of_modules), *(setting.owner for setting in settings)])
     if not (names := [name for name in wanted if name in registry.learners]):
         return [ALL]
     more = f"(a first board); {option('learners', ALL)}: all learners"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import bench_core
 from bench_core.hookspecs import hookimpl
 from bench_core.metrics.evaluation import families, parse_metric
+from bench_core.metrics.rows import TOTAL_COST
 from bench_core.protocols import Metric
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def bench_metrics() -> Sequence[Metric]:
     """All families: with cut-offs 5 and 10, and without a cut-off if that is defined."""
     names = []
     for family, metric in families().items():
-        if not metric.needs_cut_off:
+        if not metric.needs_cut_off and family != TOTAL_COST:  # only with costs of errors
             names.append(family)
         if "k" in metric.__dataclass_fields__:
             names.extend(f"{family}@{k}" for k in CUT_OFFS)

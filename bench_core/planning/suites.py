@@ -5,6 +5,7 @@ datasets    ["letters", {name = "letters", classes = 26}]
 costs       a cost file next to the suite, or its table: {model = "per-query", ...}
 metrics     the first that applies to a data set's task is primary
 accounting  "path" unless a paper counts otherwise; ["model", "path"] gives boards of both
+error_costs a number for every error, or as for --error-costs
 seeds       integers;   folds  integers, default: the first
 budgets     costs at which to compare: [10, 20, "cap 40"], or by data set {letters = [10, 20]}
 caps        maximum costs of each row, enforced at prediction and measured; same syntax
@@ -82,6 +83,7 @@ class Suite:
     budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # by data set, "" all
     caps: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # by data set, "" all
     executor: str = ""
+    error_costs: str = ""
 
     def budgets_on(self, dataset: str) -> tuple[Budget, ...]:
         """Budgets for a data set."""
@@ -149,6 +151,9 @@ _SUITE: dict[str, Form] = {
     "profiles": _TABLES,
     "on": _TABLES,
     "executor": EXECUTOR,
+    "error_costs": Form(
+        "text or a number", "", fits=lambda value: isinstance(value, str | float | int)
+    ),
     "stand_ins": FLAG,
 }
 """Form of the value of each key of a suite and of a profile."""
@@ -200,6 +205,8 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
     if isinstance(fields.get("accounting"), str):
         fields["accounting"] = [fields["accounting"]]
     fields["accounting"] = tuple(fields.get("accounting", ("path",)))
+    if "error_costs" in fields:
+        fields["error_costs"] = str(fields["error_costs"])
     if costs := fields.get("costs"):
         is_path = isinstance(costs, str)
         fields["costs"] = path.parent / costs if is_path else CostFile(path, text, costs)

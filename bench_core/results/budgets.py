@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bench_core.errors import UsageError, blaming, option, unknown
 
-COLUMNS = {"mean": "total_cost", "cap": "cost_max"}
+COLUMNS = {"mean": "cost", "cap": "cost_max"}
 """Field of an operating point that each kind of budget limits."""
 
 KINDS = (*COLUMNS,)

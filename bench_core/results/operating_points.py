@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, IntArray
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, shortened
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_within
 from bench_core.protocols import DIVERGED
@@ -34,8 +34,9 @@ REPEAT = ("fold", "seed")
 _LEARNER = ("dataset", "accounting", "learner")
 _POINT = (*_LEARNER, *REPEAT, "params", "point")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_max", "features_used")
-_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
-_BILLED = ("total_cost", "cost_max", CAP)
+OVER = ("over_cap", "excess")
+_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "cost", *_COSTS, CAP, *OVER)
+_BILLED = ("cost", "cost_max", CAP, *OVER)
 _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", *_BILLED, "features_used")
 
 
@@ -68,7 +69,7 @@ def groups(table: pd.DataFrame, keys: Sequence[str]) -> list[IntArray]:
 
 
 def operating_points(
-    frame: pd.DataFrame, metric: str, cost: str = "total_cost", *, cap: float | None = None
+    frame: pd.DataFrame, metric: str, cost: str = "cost", *, cap: float | None = None
 ) -> pd.DataFrame:
     """Return one row per operating point, with its settings and test costs.
 
@@ -88,8 +89,9 @@ def operating_points(
     if CAP in frame.columns:
         own = frame[CAP].isna()
         usable &= own if cap is None else own | (frame[CAP] == cap)
-    if cap is not None:
-        usable &= frame["cost_max"] <= cap * (1 + ROUNDING)
+    if cap is not None:  # a metered purchase may exceed the measured cap
+        within = frame["cost_max"] <= cap * (1 + ROUNDING)
+        usable &= within | (frame[CAP] == cap if CAP in frame.columns else False)
     test, valid = (frame[usable & (frame["split"] == split)] for split in ("test", "valid"))
     measured = valid[keys].assign(valid_quality=valid[metric], valid_cost=valid[cost])
     shown = test[[name for name in _KEPT if name in frame.columns]]
@@ -111,7 +113,7 @@ def undefined(frame: pd.DataFrame, metric: str, splits: Sequence[str] = ("valid"
         _NAMES[split] + (f" (fold {fold}, seed {seed})" if several else "")
         for split, fold, seed in defined[~defined].index
     ]
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    return shortened(places, 3)
 
 
 def best_points(points: pd.DataFrame, higher: bool, budget: float = np.inf) -> pd.DataFrame:

@@ -16,10 +16,11 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import Float32Array, FloatArray
+from bench_core.costs.error_costs import Matrix
 from bench_core.data import Task
 from bench_core.splits import Note
 
-COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
+COSTS = ("feature_cost", "evaluation_cost", "cost", "cost_max")
 """Fields of an operating point that are costs per row."""
 
 TRIAL_DIGITS = 12
@@ -28,7 +29,7 @@ TRIAL_DIGITS = 12
 INTERNAL = frozenset(
     (
         *("key", "title", "fit", "task", "data", "states", "metrics", "audit_mode", "splits"),
-        *("costs", "plugins", "caps", "libraries", "seconds", "sensors", "number"),
+        *("costs", "plugins", "caps", "error_costs", "libraries", "seconds", "sensors", "number"),
         *("points", "values"),
     )
 )
@@ -67,6 +68,7 @@ class DatasetUse:
     price_of_everything: float = 0.0  # all sensors for one row
     unit: str = ""  # unit of all prices and costs
     metrics: tuple[str, ...] = ()  # the run's metrics for this task, the primary one first
+    error_costs: Matrix = ()  # () if errors have no cost
     undefined: Mapping[str, str] = field(default_factory=dict)  # why not defined, by metric
     notes: tuple[Note, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
@@ -166,6 +168,7 @@ class TrialSpec:
     costs: str = ""
     plugins: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()  # further points
+    error_costs: Matrix = ()  # () if errors have no cost
     workers: int = 1  # jobs at the same time
     code: str = ""  # digest of the learner's source
     libraries: str = ""
@@ -196,6 +199,8 @@ class StoredValues:
     # with a known order (p, 1 + t, s): the mean of each sensor's step over rows, then the fraction
     # of rows that buy it in each of the first t steps
     steps: Float32Array | None = None
+    nothing: Float32Array | None = None  # (p, s) fraction that buys it and gets no value
+    paid: Float32Array | None = None  # (p, s) mean paid by a row, if prices differ by row
 
     @property
     def arrays(self) -> dict[str, FloatArray | Float32Array]:
@@ -231,10 +236,12 @@ class OperatingPoint:
     metrics: Mapping[str, float]
     feature_cost: float
     evaluation_cost: float
-    total_cost: float
+    cost: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
-    features_used: int  # columns of the user's data that any row could read
+    over_cap: float = 0.0  # share of rows that cost more than the cap, as the last price is metered
+    excess: float = 0.0  # mean of what these rows cost more
+    features_used: int = 0  # columns of the user's data that any row could read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -39,6 +39,7 @@ from bench_core.results.store_files import (
 from bench_core.results.tables import (
     POINT_NUMBERS,
     json_value,
+    lacking_columns,
     points_of,
     quoted,
     select,
@@ -316,6 +317,8 @@ def _fault(path: Path, size: int, changed: int) -> str:
             ((found, *_), *_) = db.execute(f"PRAGMA integrity_check({table})").fetchall()
             if found != "ok":
                 return str(found)
+        if missing := lacking_columns(db):  # to SQLite a name may be any
+            return f"no column {missing[0]}"
     return ""
 
 

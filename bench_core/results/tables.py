@@ -17,6 +17,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import fields
 from functools import lru_cache
 from math import prod
@@ -38,7 +39,7 @@ from bench_core.results.records import (
 from bench_core.splits import SPLITS
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 10  # increases with each change of tables or records; older stores are rejected
+SCHEMA = 11  # increases with each change of tables or records; older stores are rejected
 
 json_value = lru_cache(4096)(json.loads)
 """Value from JSON, cached because trials of a run share values; must not be modified."""
@@ -167,6 +168,18 @@ def put(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
 def columns_of(db: sqlite3.Connection, table: str, schema: str = "main") -> list[str]:
     """Names of a table's columns, without those computed from its record."""
     return [row[1] for row in db.execute(f"PRAGMA {schema}.table_info({table})")]
+
+
+def lacking_columns(db: sqlite3.Connection) -> list[str]:
+    """Columns of ``TABLES`` that a store does not have, as ``TABLE.COLUMN``."""
+
+    def names(of: sqlite3.Connection) -> list[str]:
+        query = "SELECT m.name || '.' || x.name FROM sqlite_master m, pragma_table_xinfo(m.name) x"
+        return [name for (name,) in of.execute(query)]
+
+    with closing(sqlite3.connect(":memory:")) as new:
+        new.executescript(TABLES)
+        return sorted({*names(new)} - {*names(db)})
 
 
 def copy(db: sqlite3.Connection, table: str, where: str = "") -> None:

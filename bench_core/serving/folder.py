@@ -29,7 +29,7 @@ from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Finish, Kernel, Program, Step, Stop, WeightedColumns
 from bench_core.serving.query_ranks import INPUTS
 
-FORMAT, VERSION = "budget-bench model", 5
+FORMAT, VERSION = "budget-bench model", 6
 INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(WeightedColumns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")

@@ -15,6 +15,7 @@ from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.explanation import Watch, plain
 from bench_core.serving.gates import answers, finished, kernel_sums, leave
+from bench_core.serving.own_prices import OwnPrices
 from bench_core.serving.program import END, Program
 from bench_core.serving.row_state import (
     HOW,
@@ -30,6 +31,7 @@ from bench_core.serving.row_state import (
 )
 from bench_core.serving.row_walk import (
     ASKED,
+    BILLED,
     BY_STEP,
     CAPPED_BY_STEP,
     ENDED_HOW,
@@ -58,6 +60,10 @@ class RowWalk:
     def __init__(self, program: Program, needs: FeatureNeeds) -> None:
         self.program, self.needs, self.prices = program, needs, needs.prices
         self.packed = pack(program, needs.costs)
+        if needs.prices is not None and not (needs.prices.split or needs.prices.tree):
+            uses = self.packed.uses.copy()
+            uses[:, BILLED] = 0  # a cap need not be compared before each split
+            self.packed = self.packed._replace(uses=uses)
         self.features = program.features
         self.pauses = program.in_queries or any(step.kernel is not None for step in program.steps)
         self._free: list[Room] = []
@@ -69,7 +75,12 @@ class RowWalk:
         return {**self.__dict__, "_free": []}  # compiled generators cannot be copied
 
     def rounds(
-        self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None = None
+        self,
+        count: int,
+        queries: Queries | None,
+        cap: float | None,
+        watch: Watch | None = None,
+        own: OwnPrices | None = None,
     ) -> Rounds:
         """Walk ``count`` rows, each by itself without ``queries``; in each round all unfinished
         rows make a request. ``watch`` sees a single row after each step.
@@ -79,17 +90,18 @@ class RowWalk:
         """
         shared = queries is not None and not pays_by_row(self.needs.costs)
         if self.pauses or cap is not None or self.prices is None or shared or watch is not None:
-            return (yield from self._together(count, queries, cap, watch))
-        results = yield from side_by_side({i: self._alone() for i in range(count)})
+            return (yield from self._together(count, queries, cap, watch, own))
+        price_of: Any = [None] * count if own is None else own.each
+        results = yield from side_by_side({i: self._alone(price_of[i]) for i in range(count)})
         return [results[i] for i in range(count)]
 
-    def _alone(self) -> Way:
-        """Walk one row to its answer."""
+    def _alone(self, price_of: FloatArray | None) -> Way:
+        """Walk one row to its answer, at its own prices (s,) if there are some."""
         assert self.prices is not None
         room = self._room(WHOLE)
         row, counts = room
         parts: list[IntArray] = []
-        bought = RowPurchases(self.needs)
+        bought = RowPurchases(self.needs, None, price_of)
         while (count := next(counts)) > 0:
             numbers = self.features.take(row.requests[:count])
             if self.price is None:  # features share sensors, or need several
@@ -99,7 +111,12 @@ class RowWalk:
             yield numbers, row.replies[: len(numbers)]
             row.place[ASKED] = len(numbers)
         features = np.concatenate([np.zeros(0, np.int64), *parts])
-        price = bought.price if self.price is None else self.price.take(features).sum()
+        if self.price is None:
+            price = bought.price
+        elif price_of is None:
+            price = self.price.take(features).sum()
+        else:
+            price = price_of[self.needs.single][features].sum()
         walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
         how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
         score = self._score(row.scores[1], how, step)
@@ -107,13 +124,19 @@ class RowWalk:
         return Answer(score, float(price + walked), features, step, HOW[how])
 
     def _together(
-        self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None
+        self,
+        count: int,
+        queries: Queries | None,
+        cap: float | None,
+        watch: Watch | None,
+        own: OwnPrices | None,
     ) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
         program, rows = self.program, WalkedRows(self.program, count)
         boundaries = None if queries is None else queries.boundaries
         rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
-        purchases = [RowPurchases(self.needs, cap) for _ in range(count)]
+        price_of: Any = [None] * count if own is None else own.each
+        purchases = [RowPurchases(self.needs, cap, price_of[i]) for i in range(count)]
         for number, step in enumerate(program.steps):
             there = np.flatnonzero(rows.next == number).tolist()
             within = yield from side_by_side(
@@ -124,7 +147,7 @@ class RowWalk:
                     splits, trees, *_ = rooms[i].row.due.tolist()
                     rows.end_capped(i, splits, trees)
                     if watch is not None:
-                        paid = float(self._bill(rows, purchases, queries)[i])
+                        paid = float(self._bill(rows, purchases, queries, own)[i])
                         watch(number, None, paid, rows.score[i])
             here = np.array([i for i in there if within[i]], dtype=np.int64)
             if len(here) == 0:
@@ -141,10 +164,11 @@ class RowWalk:
                 row.place[STEP], row.scores[0] = rows.next[i], rows.sums[i]
                 row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
             if watch is not None:
-                paid = float(self._bill(rows, purchases, queries)[0])
+                paid = float(self._bill(rows, purchases, queries, own)[0])
                 score = plain(answers(program, rows, boundaries))
                 watch(number, score, paid, rows.score[0].copy())
-        scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, queries)
+        scores = answers(program, rows, boundaries)
+        spent = self._bill(rows, purchases, queries, own)
         by_row = scores.tolist() if scores.ndim == 1 else [*scores]
         features = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
         how = [HOW[number] for number in rows.how.tolist()]
@@ -170,7 +194,11 @@ class RowWalk:
         return True
 
     def _bill(
-        self, rows: WalkedRows, purchases: list[RowPurchases], queries: Queries | None
+        self,
+        rows: WalkedRows,
+        purchases: list[RowPurchases],
+        queries: Queries | None,
+        own: OwnPrices | None,
     ) -> FloatArray:
         """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
         prices, costs = self.prices, self.needs.costs
@@ -178,6 +206,7 @@ class RowWalk:
             price = np.array([bought.price for bought in purchases])
             return price + (prices.split * rows.splits + prices.tree * rows.trees)
         acquired = self.needs.acquired(bought.bits for bought in purchases)
+        costs = costs if own is None else own.billed()
         return bill(costs, acquired, rows.splits, rows.trees, queries)
 
     def _cells(self, states: list[State]) -> Float32Array:

@@ -1,79 +1,91 @@
-"""Bills of served rows whose prices differ by row."""
+"""Prices of served rows that differ by row: from a table, or as a caller names them."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.by_row import ByRow
-from bench_core.costs.model import Acquired, CostModel
+from bench_core.costs.by_row import ByRow, PricedRows
 from bench_core.errors import UsageError
 from bench_core.serving.raw_rows import AcquireFor, listed
 
 
 class OwnPrices:
-    """Columns of prices by row of a model, () if it has none."""
+    """Prices of the sensors of n rows. ``each`` (n, s) are means where a price is not known yet:
+    walks read it after each purchase."""
 
-    def __init__(self, costs: CostModel, columns: Sequence[str]) -> None:
-        self.costs = costs
-        self.columns = tuple(columns) if isinstance(costs, ByRow) else ()
-        self.names: dict[int, str] = {}  # columns by sensor
-        self.mean: dict[int, float] = {}
-        if isinstance(costs, ByRow):
-            for s, column in zip(costs.priced.tolist(), costs.column.tolist(), strict=True):
-                self.names[s] = self.columns[column]
-                self.mean[s] = float(costs.base.sensor[s])
+    def __init__(self, costs: ByRow, names: Sequence[str], prices: FloatArray) -> None:
+        """``names`` and ``prices`` (n, c) as ``Examples.price_columns``, NaN for the mean."""
+        self.costs, self.each = costs, costs.on(prices).price()
+        sensors = costs.priced.tolist()
+        self._column = {s: names[c] for s, c in zip(sensors, costs.column.tolist(), strict=True)}
+        self._quoted = {s for s, quoted in zip(sensors, costs.quoted, strict=True) if quoted}
+        self._asked: list[set[int]] = [set() for _ in range(len(prices))]  # sensors
 
-    def in_table(self, X: Mapping[str, Any]) -> FloatArray | None:
-        """Return the prices (n, c) in a table by columns; None if it has none of them."""
-        if not any(name in X for name in self.columns):
-            return None
-        n = len(next(iter(X.values())))
-        missing = np.full(n, np.nan)
-        columns = [_amounts(X[name], name) if name in X else missing for name in self.columns]
-        return np.column_stack(columns)
+    def at_means(self, rows: int) -> "OwnPrices":
+        """Return rows whose prices are not known, from prices of one row at the means."""
+        prices = copy(self)
+        prices.each = self.each.repeat(rows, axis=0)
+        prices._asked = [set() for _ in range(rows)]
+        return prices
 
-    def beyond_means(self, acquired: Acquired, prices: FloatArray) -> FloatArray:
-        """Return what rows pay more (n,) at their own ``prices`` (n, c) than at the means."""
-        if not isinstance(self.costs, ByRow):
-            return np.zeros(len(prices))
-        means = np.zeros(prices.shape[1])
-        means[self.costs.column] = self.costs.base.sensor[self.costs.priced]
-        more = np.where(np.isnan(prices), 0.0, prices - means)
-        return self.costs.on(more).own_cost(acquired.rows(len(prices)))
+    def part(self, start: int, stop: int) -> "OwnPrices":
+        """Return the known prices of some rows."""
+        rows = copy(self)
+        rows.each = self.each[start:stop]
+        return rows
 
-    def asked(self, rows: int) -> "AskedPrices":
-        """Return the prices that rows will be asked for."""
-        return AskedPrices(self, rows)
+    def quoted(self) -> FloatArray:
+        """Return the prices (n, s) that are known before a purchase, with the means of others."""
+        each = self.each.copy()
+        each[:, self.costs.metered] = self.costs.base.sensor[self.costs.metered]
+        return each
 
+    def billed(self) -> PricedRows:
+        """Return the cost model of these rows."""
+        costs = self.costs
+        of = costs.base, costs.priced, costs.column, costs.quoted
+        return PricedRows(*of, self.each[:, costs.priced])
 
-class AskedPrices:
-    """Prices that a caller returns together with the cells that a sensor yields."""
-
-    def __init__(self, own: OwnPrices, rows: int) -> None:
-        self._own = own
-        self._paid: list[set[int]] = [set() for _ in range(rows)]  # sensors
-        self.more = [0.0] * rows  # beyond the means
+    def ask_quoted(self, acquire: AcquireFor, sensors: set[int]) -> None:
+        """Ask for the prices that are known before a purchase."""
+        for row, asked in enumerate(self._asked):
+            if new := sorted(sensors & self._quoted):
+                names = [self._column[s] for s in new]
+                self._keep(row, new, listed(acquire(row, [*names]), names))
+                asked.update(new)
 
     def with_prices(self, acquire: AcquireFor, features: IntArray) -> AcquireFor:
         """Return a function that also asks for the prices of new sensors, and keeps them."""
-        own = self._own
-        if not own.names:
-            return acquire
-        sensors = {s for f in features.tolist() for s in own.costs.sensors_of(f).tolist()}
+        sensors = {s for f in features.tolist() for s in self.costs.sensors_of(f).tolist()}
 
         def with_prices(row: int, names: list[str]) -> Sequence[Any]:
-            new = sorted((sensors & {*own.names}) - self._paid[row])
-            self._paid[row].update(new)
-            both = [*names, *(own.names[s] for s in new)]
+            new = sorted((sensors & {*self._column}) - self._asked[row])
+            self._asked[row].update(new)
+            both = [*names, *(self._column[s] for s in new)]
             cells = [*listed(acquire(row, both), both)]
-            for s, price in zip(new, cells[len(names) :], strict=True):
-                (amount,) = _amounts([price], own.names[s])
-                self.more[row] += 0.0 if np.isnan(amount) else amount - own.mean[s]
+            self._keep(row, new, cells[len(names) :])
             return cells[: len(names)]
 
         return with_prices
+
+    def _keep(self, row: int, sensors: Sequence[int], cells: Sequence[Any]) -> None:
+        for s, cell in zip(sensors, cells, strict=True):
+            if type(cell) is not float or not 0.0 <= cell < inf:
+                (cell,) = _amounts([cell], self._column[s])
+            if cell == cell:  # not NaN
+                self.each[row, s] = cell
+
+
+def prices_in(X: Mapping[str, Any], names: Sequence[str]) -> FloatArray | None:
+    """Return the prices (n, c) in a table by columns; None if it has none of them."""
+    if not any(name in X for name in names):
+        return None
+    missing = np.full(len(next(iter(X.values()))), np.nan)
+    return np.column_stack([_amounts(X[name], name) if name in X else missing for name in names])
 
 
 def _amounts(prices: Any, name: str) -> FloatArray:

@@ -14,6 +14,7 @@ from bench_core.data import Queries
 from bench_core.sequential import ROUNDING, Evaluated, PolicyRows, Sequential
 from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Watch, plain
+from bench_core.serving.own_prices import OwnPrices
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_of
 
@@ -21,6 +22,7 @@ from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_o
 class PolicyWalk:
     """A policy's program as a ``Policy`` with one stop."""
 
+    reads_prices: ClassVar[bool] = True
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
 
     def __init__(self, program: PolicyProgram, costs: CostModel) -> None:
@@ -30,31 +32,48 @@ class PolicyWalk:
         self._model = Sequential(self, program.prices)
 
     def act(
-        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+        self,
+        cells: Float32Array,
+        bought: BoolArray,
+        left: FloatArray,
+        stop: float,
+        prices: FloatArray | None = None,
     ) -> IntArray:
         """As a ``Policy``."""
         cells = self._marked(cells, bought)
         values = [self.sums(k, cells) for k in range(self._last)]
-        return self.program.chosen(values, bought, left)
+        return self.program.chosen(values, bought, left, prices)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """As a ``Policy``."""
         scores = self.sums(self._last, self._marked(cells, bought))[:, : self.program.outputs]
         return scores[:, 0] if self.program.outputs == 1 else scores
 
-    def at_hand(self, X: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
+    def at_hand(
+        self,
+        X: Float32Array,
+        queries: Queries | None,
+        cap: float | None,
+        own: OwnPrices | None = None,
+    ) -> Answers:
         """Return the answers of rows whose cells are known."""
-        rows = self._begin(len(X), cap)
+        rows = self._begin(len(X), cap, own)
         for row, column in self._asks(rows):
             rows.cells[row, column] = X[row, column]
-        return self._answers(rows, queries)
+        return self._answers(rows, queries, own)
 
     def rounds(
-        self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None = None
+        self,
+        count: int,
+        queries: Queries | None,
+        cap: float | None,
+        watch: Watch | None = None,
+        own: OwnPrices | None = None,
     ) -> Rounds:
         """Walk ``count`` rows; each makes one purchase per round. ``watch`` sees a single row after
         each."""
-        rows, requests = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
+        rows = self._begin(count, cap, own)
+        requests = [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
             ends = [*first[1:].tolist(), len(row)]
@@ -66,20 +85,24 @@ class PolicyWalk:
                 rows.cells[i, columns] = values
                 requests[i].append(columns)
             if watch is not None and (asks or not rows.steps.any()):
-                now = self._answers(rows, queries)
+                now = self._answers(rows, queries, own)
                 score = plain(now.scores)
                 watch(int(now.step[0]), score, float(now.spent[0]), np.atleast_1d(score))
-        answers = self._answers(rows, queries)
+        answers = self._answers(rows, queries, own)
         scores = answers.scores.tolist() if answers.scores.ndim == 1 else [*answers.scores]
         how = np.where(answers.capped, "cap", "end").tolist()
         bought = map(np.concatenate, requests)
         return [*map(Answer, scores, answers.spent.tolist(), bought, answers.step.tolist(), how)]
 
-    def _begin(self, count: int, cap: float | None) -> PolicyRows:
+    def _begin(self, count: int, cap: float | None, own: OwnPrices | None) -> PolicyRows:
         if cap is None or self.prices is None:
-            return self._model.begin(count, self.program.prices)
+            quoted = None if own is None or self.program.rule != "net" else own.quoted()
+            return self._model.begin(count, self.program.prices, row_prices=quoted)
         left = cap * (1 + ROUNDING) - self._price_of(self.each_answer)
-        return self._model.begin(count, self.prices, left)
+        rows = self._model.begin(count, self.prices, left)
+        if own is not None:
+            rows.price, rows.metered[own.costs.metered] = own.each, True
+        return rows
 
     def _asks(self, rows: PolicyRows) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield rows and columns as ``Sequential.buy`` does; none if a cap forbids any answer."""
@@ -88,12 +111,13 @@ class PolicyWalk:
             return iter(())
         return self._model.buy(rows, 0.0, self._price_of(self.each_act))
 
-    def _answers(self, rows: PolicyRows, queries: Queries | None) -> Answers:
+    def _answers(self, rows: PolicyRows, queries: Queries | None, own: OwnPrices | None) -> Answers:
         answered = rows.begun or not len(rows.left)
         splits, trees = self._model.evaluated(rows)
         acquired = Acquired.pack(rows.sensors)
         scores = self.predict(rows.cells, rows.bought)
-        spent = bill(self.costs, acquired, answered * splits, answered * trees, queries)
+        costs = self.costs if own is None else own.billed()
+        spent = bill(costs, acquired, answered * splits, answered * trees, queries)
         step = rows.order.max(axis=1, initial=-1)
         return Answers(scores if answered else scores + nan, spent, acquired, step, rows.short)
 

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import Array, Float32Array, FloatArray, IntArray
+from bench_core.costs.by_row import ByRow
+from bench_core.costs.error_costs import ErrorCosts, answers_of_least_cost
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
-from bench_core.data import Queries
+from bench_core.data import Queries, Task
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, shortened
 from bench_core.sequential import ROUNDING
 from bench_core.serving.block_walk import BlockWalk
-from bench_core.serving.explanation import Explanation, Record
+from bench_core.serving.explanation import Explanation, Record, Watch
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
-from bench_core.serving.own_prices import OwnPrices
+from bench_core.serving.own_prices import OwnPrices, prices_in
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
@@ -58,7 +60,8 @@ class Predictor:
 
     ``names`` are the table's columns in training; the predictor encodes text by ``encodings``, ()
     if columns are features. ``about`` holds the
-    folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; a call
+    folder's facts: point, figures, provenance. ``price_columns`` are the columns of prices that
+    differ by row. ``cap`` is the cap of the export, if any; a call
     can only lower it. Thread-safe.
     """
 
@@ -69,7 +72,11 @@ class Predictor:
         self._raw = RawColumns(folder.encodings or plain_encodings(folder.names))
         self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
-        self._bills = OwnPrices(folder.costs, folder.about.get("price_columns", ()))
+        self.price_columns: tuple[str, ...] = tuple(folder.about.get("price_columns", ()))
+        errors = folder.about.get("error_costs")
+        self.error_costs: ErrorCosts | None = errors and ErrorCosts(
+            *(np.array(errors[name]) for name in ("matrix", "column"))
+        )
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
@@ -105,10 +112,9 @@ class Predictor:
 
     def __repr__(self) -> str:
         """Return what it is and what it may ask for."""
-        about, few = self.about, ", ".join(self.features[:5])
-        more = f" and {len(self.features) - 5} more" if len(self.features) > 5 else ""
+        about, few = self.about, shortened(self.features, 5)
         where = f"{about.get('learner', 'model')} on {about.get('dataset', 'data')}"
-        return f"<Predictor of {where}: asks for {few or 'nothing'}{more}; {self.meaning}>"
+        return f"<Predictor of {where}: asks for {few or 'nothing'}; {self.meaning}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -143,9 +149,10 @@ class Predictor:
         a list in this order or a mapping. A row at hand may be given as a mapping instead.
 
         Each call names all columns that one or more sensors yield to this model, and the columns of
-        their prices if these differ by row; no column is requested twice. The row never costs more
-        than ``cap``, at mean prices: it answers at the last point of the path that it reached. A
-        model that compares rows of a query treats the row as a query.
+        their prices if these differ by row (under a cap, those that are quoted before all else); no
+        column is requested twice. The row never costs more than ``cap``, except by a purchase whose
+        price is metered, which it makes while money is left: it answers at the last point of the
+        path that it reached. A model that compares rows of a query treats the row as a query.
         """
         return self._run(1, None, cap, _of_row(acquire, "predict"))[0]
 
@@ -159,13 +166,8 @@ class Predictor:
         score 1.2 for 4; the model has no further step
         """
         cells, limit = AskedCells(self._raw, 1), self._limit(cap)
-        record, acquire = Record(cells.names[0]), _of_row(row, "explain")
-
-        def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            cells.fill(row, features, values, acquire)
-
-        (answer,) = _answered(self._walk.rounds(1, None, limit, record.watch), fill)
-        answer.bought = tuple(cells.names[0])
+        record = Record(cells.names[0])
+        (answer,) = self._asked(cells, None, limit, _of_row(row, "explain"), record.watch)
         if limit is None:
             return record.explained(answer, self.program, "")
         amount = min(inf if given is None else given for given in (cap, self.cap))
@@ -181,7 +183,7 @@ class Predictor:
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
-        if not documents >= 0:
+        if not isinstance(documents, int | np.integer) or documents < 0:
             raise UsageError(f"documents is the number of documents, not {documents!r}")
         queries = Queries.from_sizes(np.array([documents])) if documents else None
         return self._run(documents, queries, cap, acquire)
@@ -206,7 +208,7 @@ class Predictor:
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if not self._raw.plain or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
-            prices = None if columns is None else self._bills.in_table(columns)
+            prices = None if columns is None else prices_in(columns, self.price_columns)
             return self.predict_features(self.table_features(X), queries, cap, prices)
         cells = narrow(X)  # an array has no prices
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
@@ -229,32 +231,61 @@ class Predictor:
                 raise UsageError(f"queries: {error}") from error
         if queries is not None and queries.rows != len(cells):
             raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
-        answers = self._rows(cells, queries, cap)
+        answers = self._rows(cells, queries, cap, self._own(len(cells), prices))
         answers.sensors = self._sensor_names
-        if prices is not None:
-            answers.spent = answers.spent + self._bills.beyond_means(answers.acquired, prices)
         return answers
 
-    def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
+    def _own(self, rows: int, prices: FloatArray | None = None) -> OwnPrices | None:
+        """Return the prices of rows, the means without ``prices`` (n, c)."""
+        if not isinstance(self.costs, ByRow):
+            return None
+        if prices is None:
+            return self._means.at_means(rows)
+        return OwnPrices(self.costs, self.price_columns or ("",) * prices.shape[1], prices)
+
+    @cached_property
+    def _means(self) -> OwnPrices:
+        """Mean prices of one row."""
+        assert isinstance(self.costs, ByRow)
+        width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
+        names = self.price_columns or ("",) * width
+        return OwnPrices(self.costs, names, np.full((1, width), np.nan))
+
+    def _rows(
+        self, cells: Float32Array, queries: Queries | None, cap: float | None, own: OwnPrices | None
+    ) -> Answers:
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, self._limit(cap))
+            return self._policy.at_hand(cells, queries, self._limit(cap), own)
         limit = self._limit(cap, queries)
         if limit is None and len(cells) >= MANY:
             boundaries = None if queries is None else queries.boundaries
             rows, acquired = self._block_walk.run(cells, boundaries)
             scores = answers(self.program, rows, boundaries)
-            spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
+            costs = self.costs if own is None else own.billed()
+            spent = bill(costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
-        return self._asking(cells, queries, limit)
+        return self._asking(cells, queries, limit, own)
 
-    def replay(self, cells: Float32Array, queries: Queries | None = None) -> Answers:
+    def replay(
+        self,
+        cells: Float32Array,
+        queries: Queries | None = None,
+        prices: FloatArray | None = None,
+    ) -> Answers:
         """Predict as ``predict_features`` does, from cells that are handed out one by one, each
         when the program asks for it."""
+        own = self._own(len(cells), prices)
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, None)
-        return self._asking(cells, queries, None)
+            return self._policy.at_hand(cells, queries, None, own)
+        return self._asking(cells, queries, None, own)
 
-    def _asking(self, cells: Float32Array, queries: Queries | None, limit: float | None) -> Answers:
+    def _asking(
+        self,
+        cells: Float32Array,
+        queries: Queries | None,
+        limit: float | None,
+        own: OwnPrices | None,
+    ) -> Answers:
         each: list[Answer] = []
         for start, stop, inside in _parts(len(cells), queries):
             part = cells[start:stop]
@@ -262,7 +293,9 @@ class Predictor:
             def copy(row: int, features: IntArray, values: Float32Array, part: Any = part) -> None:
                 values[:] = part[row, features]
 
-            each += _answered(self._row_walk.rounds(stop - start, inside, limit), copy)
+            of_part = None if own is None else own.part(start, stop)
+            walk = self._row_walk.rounds(stop - start, inside, limit, None, of_part)
+            each += _answered(walk, copy)
         mask = np.zeros((len(each), self.costs.sensors), dtype=bool)
         for bought, answer in zip(mask, each, strict=True):
             self._needs.mark(bought, answer.bought)
@@ -279,18 +312,45 @@ class Predictor:
         """Return class probabilities (n, K) of known rows. Raises UsageError for other tasks."""
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
 
+    def labels(self, scores: Any) -> Array:
+        """Return the class, or the source whose answer to return, (n,) of each row by its scores
+        (n,) or (n, K): the class of least expected cost if errors have costs, else the most likely.
+        UsageError for other tasks."""
+        classes = len(self.classes)
+        if not classes:
+            raise UsageError(f"a {self.about['task']} model has no classes; use the scores")
+        matrix = 1.0 - np.eye(classes) if self.error_costs is None else self.error_costs.matrix
+        scores = np.asarray(scores, dtype=np.float64)
+        return np.array(self.classes)[answers_of_least_cost(scores, matrix)]
+
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
     ) -> list[Answer]:
-        cells, amounts = AskedCells(self._raw, count), self._bills.asked(count)
+        return self._asked(
+            AskedCells(self._raw, count), queries, self._limit(cap, queries), acquire
+        )
+
+    def _asked(
+        self,
+        cells: AskedCells,
+        queries: Queries | None,
+        limit: float | None,
+        acquire: AcquireFor,
+        watch: Watch | None = None,
+    ) -> list[Answer]:
+        """Return the answers of rows that ask for their cells, and for their prices."""
+        own = self._own(len(cells.names)) if self.price_columns else None
+        weighs = isinstance(self.program, PolicyProgram) and self.program.rule == "net"
+        if own is not None and (weighs or limit is not None):
+            own.ask_quoted(acquire, {*self.sensors})
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            cells.fill(row, features, values, amounts.with_prices(acquire, features))
+            ask = acquire if own is None else own.with_prices(acquire, features)
+            cells.fill(row, features, values, ask)
 
-        answers = _answered(self._walk.rounds(count, queries, self._limit(cap, queries)), fill)
-        for answer, names, more in zip(answers, cells.names, amounts.more, strict=True):
+        answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, own), fill)
+        for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
-            answer.spent += more
         return answers
 
     @property
@@ -300,11 +360,15 @@ class Predictor:
 
     def _limit(self, cap: float | None, queries: Queries | None = None) -> float | None:
         """Return the cap of rows, None for none. Raises UsageError if there can be none."""
-        if cap is not None and not cap >= 0:  # NaN is not
+        if cap is not None and not (
+            isinstance(cap, int | float | np.number) and cap >= 0
+        ):  # NaN is not
             raise UsageError(f"cap={cap!r}: a cap must be a number of at least 0")
         cap = min(inf if limit is None else limit for limit in (cap, self.cap))
         if cap == inf:
             return None
+        if self.about.get("task") == Task.CHOICE:
+            raise UsageError(f"cap={cap:g}: a row that can buy no call has no answer; leave it out")
         if queries is not None and not pays_by_row(self.costs) and (queries.sizes > 1).any():
             fault = f"costs {self.costs.name!r} share bills within a query"
             raise UsageError(f"no cap per row: {fault}")
@@ -362,6 +426,9 @@ def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:
 def meaning_of(about: Mapping[str, Any]) -> str:
     """Return the meaning of a score, in one line."""
     classes = classes_of(about)
+    if about.get("task") == Task.CHOICE:
+        how = "> 0 returns the second of" if len(classes) == 2 else "the largest returns its of"
+        return f"scores: {how} {', '.join(classes)}"
     if len(classes) == 2:
         return f"score = log-odds of {classes[1]} (class 1); {classes[0]} is class 0"
     if classes:

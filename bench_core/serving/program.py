@@ -105,8 +105,11 @@ class Finish:
             return replace(self, onward=self.onward.lined(slope, intercept))
         if (self.slope, self.intercept) == (1.0, 0.0):
             return replace(self, slope=slope, intercept=intercept)
-        line = Finish((0.0,) * len(self.base), slope=slope, intercept=intercept)
-        return replace(self, onward=line)
+        return self.followed(Finish((0.0,) * len(self.base), slope=slope, intercept=intercept))
+
+    def followed(self, last: Finish) -> Finish:
+        """Return the finish with one more at its end."""
+        return replace(self, onward=self.onward.followed(last) if self.onward else last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, field
 from math import fsum
@@ -216,6 +216,9 @@ class FeatureNeeds:
 
     def __init__(self, features: IntArray, costs: CostModel) -> None:
         self.costs, self.prices = costs, prices_of(costs)
+        # sensors with prices by row, and those whose price is known only after the purchase
+        self.by_row: set[int] = {*costs.priced.tolist()} if isinstance(costs, ByRow) else set()
+        self.metered = {*costs.metered.tolist()} if isinstance(costs, ByRow) else set()
         self.features: list[int] = features.tolist()
         self.sensors = {f: costs.sensors_of(f).tolist() for f in self.features}
         self.price_of = (
@@ -255,7 +258,8 @@ class FeatureNeeds:
 
     def least(self, program: Program) -> float:
         """Return what every row pays at least for an answer; 0.0 if costs are not a sum."""
-        bought = RowPurchases(self)
+        fixed = [0.0 if s in self.by_row else price for s, price in enumerate(self.price_of)]
+        bought = RowPurchases(self, None, fixed)
         bought.buy(first_reads(program))
         return bought.price * (1 - ROUNDING)  # C rounds sums otherwise
 
@@ -271,44 +275,57 @@ def bill(
 
 @dataclass(slots=True, eq=False)
 class RowPurchases:
-    """Purchases of one row, within a ``cap`` if there is one."""
+    """Purchases of one row, within a ``cap`` if there is one. ``price_of`` (s,) are its prices, the
+    means by default; a metered one may change once its sensor is bought."""
 
     needs: FeatureNeeds
     cap: float | None = None
+    price_of: Any = None
     bits: int = 0  # a set of sensors
     features: dict[int, None] = field(default_factory=dict)  # keys, in the order asked for
-    prices: list[float] = field(default_factory=list)
-    price: float = 0.0  # their sum, rounded once: the order of purchases does not matter
+    sensors: list[int] = field(default_factory=list)
+
+    @property
+    def price(self) -> float:
+        """Sum of the prices, rounded once: the order of purchases does not matter."""
+        return self._sum(self.sensors)
+
+    def _sum(self, sensors: Iterable[int]) -> float:
+        price_of = self.needs.price_of if self.price_of is None else self.price_of
+        return fsum([price_of[s] for s in sensors])
 
     def buy(
         self, wanted: Iterable[int], splits: float = 0.0, trees: float = 0.0
     ) -> list[int] | None:
         """Buy the sensors of features. Returns the newly readable features in increasing order;
-        None, without a purchase, if the cap forbids it."""
-        needs, before = self.needs, (self.bits, self.price, len(self.prices))
+        None, without a purchase, if the cap forbids it. A metered sensor is bought while money is
+        left."""
+        needs, bits, count = self.needs, self.bits, len(self.sensors)
         mates: set[int] = set()
         for f in wanted:
             for s in needs.sensors[f]:
                 if not self.bits >> s & 1:
                     self.bits |= 1 << s
-                    self.prices.append(needs.price_of[s])
+                    self.sensors.append(s)
             mates |= needs.mates[f]
-        self.price = fsum(self.prices)
-        if not self.affords(splits, trees):
-            self.bits, self.price = before[:2]
-            del self.prices[before[2] :]
+        if not self.affords(splits, trees, needs.metered.intersection(self.sensors[count:])):
+            self.bits = bits
+            del self.sensors[count:]
             return None
         new = sorted(m for m in mates if m not in self.features and not needs.bits[m] & ~self.bits)
         self.features.update(dict.fromkeys(new))
         return new
 
-    def affords(self, splits: float, trees: float) -> bool:
-        """True if the cap allows these splits and trees in addition to the purchases."""
+    def affords(self, splits: float, trees: float, unknown: Set[int] = frozenset()) -> bool:
+        """True if the cap allows these splits and trees in addition to the purchases, and leaves
+        some money for those at an ``unknown`` price."""
         if self.cap is None:
             return True
         prices = self.needs.prices
         if prices is not None:
-            return self.price + (prices.split * splits + prices.tree * trees) <= self.cap
+            paid = self._sum(s for s in self.sensors if s not in unknown)
+            paid += prices.split * splits + prices.tree * trees
+            return paid < self.cap if unknown else paid <= self.cap
         bought = self.needs.acquired([self.bits])
         spent = bill(self.needs.costs, bought, np.array([splits]), np.array([trees]))
         return bool(spent[0] <= self.cap)

@@ -5,17 +5,33 @@ struct policy {
     unsigned char made[PURCHASES + 1];
     int lacking[READABLE + PURCHASES]; /* sensors that features and purchases still need */
     int open; /* purchases not made yet */
-    double left;
+    double money, left; /* of the cap: without and with purchases */
 };
 
 /* The marginal cost of a purchase. */
-static double price_after(const struct row *r, int purchase, const double *price)
+static double price_after(const struct row *r, int purchase)
 {
     double total = 0.0;
     for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++)
         if (!r->bought[sensors[i]])
-            total += price[sensors[i]];
+            total += weighed[sensors[i]];
     return total;
+}
+
+/* Whether the cap allows a purchase; a metered sensor is bought while money is left. */
+static int affords(struct policy *p, int purchase)
+{
+    struct row *r = &p->row;
+    double due = 0.0, slack = isinf(p->money) ? 0.0 : 2e-9 * p->money;
+    int unknown = 0;
+    for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++) {
+        int s = sensors[i];
+        if (!r->bought[s] && METERED(s))
+            unknown = 1;
+        else if (!r->bought[s])
+            due += price(r, s);
+    }
+    return unknown ? due < p->left - slack : due <= p->left;
 }
 
 /* Number PURCHASES is the free purchase. */
@@ -79,7 +95,7 @@ static int next(struct policy *p)
         if (p->made[j])
             continue;
         if (RATE || SKIP)
-            price = price_after(&p->row, j, weighed);
+            price = price_after(&p->row, j);
         if (SKIP && price > p->left)
             continue;
         if (RATE)
@@ -101,8 +117,8 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
     r->source = source;
     p.open = PURCHASES;
     memcpy(p.lacking, needed, sizeof p.lacking);
-    p.left = (source->cap != 0 && !(source->cap > CAP) ? source->cap : CAP) * (1 + 1e-9) - (SPLIT * ANSWER_SPLITS + TREE * ANSWER_TREES);
-    if (!(p.left >= 0)) {
+    p.money = (source->cap != 0 && !(source->cap > CAP) ? source->cap : CAP) * (1 + 1e-9) - (SPLIT * ANSWER_SPLITS + TREE * ANSWER_TREES);
+    if (!(p.money >= 0)) {
         for (int k = 0; k < BENCH_OUTPUTS; k++)
             scores[k] = NAN;
         if (spent)
@@ -115,6 +131,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
         if (marks[j] >= 0)
             take(r, marks[j], 0.0f);
     buy(&p, PURCHASES);
+    p.left = p.money - price_of(r);
     while (p.open > 0) {
         double due = SPLIT * ACT_SPLITS + TREE * ACT_TREES;
         int chosen;
@@ -122,18 +139,19 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
         if (due > p.left)
             break;
         p.left -= due;
+        p.money -= due;
         asked++;
         chosen = next(&p);
-        if (chosen >= 0 && price_after(r, chosen, prices) > p.left)
+        if (chosen >= 0 && !affords(&p, chosen))
             break;
         stopped = BENCH_END;
         if (chosen < 0)
             break;
-        p.left -= price_after(r, chosen, prices);
         buy(&p, chosen);
+        p.left = p.money - price_of(r);
     }
     memcpy(scores, sums(r, VALUES), BENCH_OUTPUTS * sizeof *scores);
     if (spent)
-        *spent = price_of(r->bought) + (SPLIT * (asked * ACT_SPLITS + ANSWER_SPLITS) + TREE * (asked * ACT_TREES + ANSWER_TREES));
+        *spent = price_of(r) + (SPLIT * (asked * ACT_SPLITS + ANSWER_SPLITS) + TREE * (asked * ACT_TREES + ANSWER_TREES));
     return stopped;
 }

@@ -6,7 +6,7 @@
    @meaning@.@bill@ */
 
 #define BENCH_FEATURES @features@
-#define BENCH_OUTPUTS @outputs@
+#define BENCH_OUTPUTS @outputs@@price_count@
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,20 +19,20 @@ enum { BENCH_END, BENCH_GATE, BENCH_CAP };
    in the order of need; no feature is requested twice. It sets their values, NAN if missing. If all
    BENCH_FEATURES values are known, set acquire to NULL and cells to the values: the bill is the
    same. If a function bench_encode_NAME exists, it makes the value of that feature. No row costs
-   more than cap; 0 means @cap@, which cap can only lower. */
+   more than cap; 0 means @cap@, which cap can only lower.@prices@ */
 struct bench_source {
     void *context;
     void (*acquire)(void *context, int count, const int *features, float *values);
     const float *cells;
-    double cap;
+    double cap;@price@
 };
 
 /* The names of the features, by number@columns@ */
 extern const char *const bench_names[BENCH_FEATURES];
-
+@price_names@
 @encoders@@score@/* The same with BENCH_OUTPUTS scores; returns the kind of end. */
 int bench_scores(const struct bench_source *source, double *scores, double *spent);
-
+@answer@
 #ifdef __cplusplus
 }
 #endif

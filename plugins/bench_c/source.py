@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import SensorPrices, pays_by_row
 from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.predictor import meaning_of
+from bench_core.serving.predictor import classes_of, meaning_of
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
 from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
@@ -29,6 +30,15 @@ from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed
 FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 _HERE = Path(__file__).parent
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
+_PRICES = """ The function price,
+   if it is not NULL, returns the row's price in the column of this number; NAN: the mean. Each is
+   asked for once: a quoted one before the purchase, a metered one after it. A metered purchase is
+   made while money is left, so that the last may exceed the cap."""
+_PRICE = "\n    double (*price)(void *context, int column);"
+_PRICE_NAMES = """
+/* The columns of prices, by number. */
+extern const char *const bench_prices[BENCH_PRICES];
+"""
 _SUPPORT = ("mean", "factor", "gamma", "vectors", "coefficients")
 
 
@@ -49,11 +59,30 @@ def header(folder: Folder) -> str:
         "outputs": folder.program.outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
         "score": _SCORE if single else "",
+        **dict.fromkeys(("prices", "price", "price_names", "price_count"), ""),
+        "answer": _answer_header(classes_of(about)),
     }
+    if columns := _price_columns(folder):
+        values |= {"prices": _PRICES, "price": _PRICE, "price_names": _PRICE_NAMES}
+        values["price_count"] = f"\n#define BENCH_PRICES {len(columns)}"
     text = (_HERE / "scorer.h").read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return text
+
+
+def _price_columns(folder: Folder) -> Sequence[str]:
+    """Return the columns of prices by row, () if there are none."""
+    return folder.about.get("price_columns", ()) if isinstance(folder.costs, ByRow) else ()
+
+
+def _answer_header(classes: Sequence[str]) -> str:
+    """Return the declaration of the function that answers with a class."""
+    if not classes:
+        return ""
+    names = ", ".join(f"{k} {_shown(name)}" for k, name in enumerate(classes))
+    words = f"/* The number of the class of least expected cost, by its scores: {names}. */"
+    return f"\n{words}\nint bench_answer(const double *scores);\n"
 
 
 def _cap(folder: Folder) -> float:
@@ -68,6 +97,9 @@ def source(folder: Folder) -> str:
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {by}")
     if isinstance(program, PolicyProgram):
+        if program.rule == "net" and isinstance(folder.costs, ByRow) and folder.costs.quoted.any():
+            raise UsageError(f"C: the model weighs each row's own prices; {by}")
+        program = program.at_mean_prices()
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
         constants = {**common, **_policy_constants(program)}
@@ -112,9 +144,28 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
     constants["COMMAS"] = int(any(column.format == COMMA for column in folder.encodings))
     if constants["DATES"] or constants["COMMAS"]:
         constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
+    parts = ["trees.c", engine]
+    if classes := len(classes_of(folder.about)):
+        errors = folder.about.get("error_costs") or {"matrix": 1 - np.eye(classes)}
+        constants["CLASSES"] = classes
+        by_class = ",\n".join(_numbers(row) for row in errors["matrix"])
+        tables.append(f"static const double error_costs[][CLASSES] = {{\n{by_class}\n}};")
+        parts.append("answer.c")
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
+    constants["BY_ROW"] = 0
+    if (columns := _price_columns(folder)) and isinstance(folder.costs, ByRow):
+        costs, constants["BY_ROW"] = folder.costs, 1
+        place = dict(zip(costs.priced.tolist(), costs.column.tolist(), strict=True))
+        hidden = {*costs.metered.tolist()}
+        tables = [
+            *tables,
+            array("int", "price_columns", [place.get(s, -1) for s in range(costs.sensors)]),
+            array("unsigned char", "metered", [int(s in hidden) for s in range(costs.sensors)]),
+        ]
+        texts = ", ".join(map(_string, columns))
+        named += f"\nconst char *const bench_prices[BENCH_PRICES] = {{{texts}}};"
     defined = [f"#define {name} {value}" for name, value in constants.items()]
-    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("trees.c", engine))
+    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in parts)
     text = text.replace("/* constants */\n", "\n".join(defined) + "\n")
     text = text.replace("/* encoders */\n", _encoders(folder)[1])
     return text.replace("/* tables */\n", "\n".join([*tables, named]) + "\n")

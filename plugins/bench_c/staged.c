@@ -43,25 +43,34 @@ static void ask(struct row *r, const int *wanted, int count)
         take(r, cell[k], values[k]);
 }
 
-/* Returns 0 without a purchase if the cap forbids it; splits and trees are those paid by then. */
+/* Returns 0 without a purchase if the cap forbids it; splits and trees are those paid by then. A
+   metered sensor is bought while money is left. */
 static int buy(struct row *r, const int *wanted, int count, double splits, int trees)
 {
     unsigned char before[SENSORS];
-    double price = r->price;
+    double paid = r->price;
+    int unknown = 0;
     if (r->capped)
         memcpy(before, r->bought, sizeof before);
     for (int k = 0; k < count; k++)
         for (int i = needs_of[wanted[k]]; i < needs_of[wanted[k] + 1]; i++)
-            r->bought[needs[i]] = 1;
+            if (!r->bought[needs[i]]) {
+                r->bought[needs[i]] = (unsigned char)(1 + METERED(needs[i]));
+                unknown |= METERED(needs[i]);
+            }
     if (r->capped) {
-        r->price = price_of(r->bought);
-        if (!within(r, splits, trees)) {
+        r->price = price_of(r);
+        if (!within(r, splits, trees) || (unknown && r->price + (SPLIT * splits + TREE * trees) >= r->cap)) {
             memcpy(r->bought, before, sizeof before);
-            r->price = price;
+            r->price = paid;
             return 0;
         }
     }
     ask(r, wanted, count);
+    for (int s = 0; unknown && s < SENSORS; s++)
+        r->bought[s] = r->bought[s] != 0;
+    if (unknown && r->capped)
+        r->price = price_of(r);
     return 1;
 }
 
@@ -72,7 +81,7 @@ static int add_trees(struct row *r, const struct step *s)
         for (int level = u->levels; level > 0; level--) {
             const struct node n = nodes[at];
             double splits = r->sums.splits + leaves[at + n.below].path;
-            if (r->capped && u->billed && !within(r, splits, r->sums.trees + 1))
+            if (r->capped && u->billed && n.below && !within(r, splits, r->sums.trees + 1))
                 return 0;
             if (!r->have[n.cell]) {
                 int cell = (int)(n.cell / 2);
@@ -229,6 +238,9 @@ static void begin(struct row *r, const struct bench_source *source)
     r->source = source;
     memset(r->have, 0, sizeof r->have);
     memset(r->bought, 0, sizeof r->bought);
+#if BY_ROW
+    memset(r->priced, 0, sizeof r->priced);
+#endif
 #if ENCODED
     memset(r->known, 0, sizeof r->known);
 #endif
@@ -283,6 +295,6 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
         for (const struct finish *f = &finishes[last]; f; f = f->onward ? &finishes[f->onward] : 0)
             finish(scores, f);
     if (spent)
-        *spent = price_of(r.bought) + (SPLIT * r.sums.splits + TREE * r.sums.trees);
+        *spent = price_of(&r) + (SPLIT * r.sums.splits + TREE * r.sums.trees);
     return r.stopped == REJECT ? BENCH_GATE : r.stopped;
 }

@@ -43,7 +43,11 @@ struct row {
     float values[FEATURES];
     int32_t cells[2 * FEATURES + 1];      /* two keys per feature; if missing, the least and the largest */
     unsigned char have[2 * FEATURES + 1]; /* 0 unknown, 1 known, 2 read; the last is for leaves */
-    unsigned char bought[SENSORS];
+    unsigned char bought[SENSORS]; /* 2: at a metered price, which is not known yet */
+#if BY_ROW
+    unsigned char priced[SENSORS];
+    double own[SENSORS];
+#endif
     double score[WIDTH], stop[WIDTH];
     double price, cap;
     struct sums sums;
@@ -54,9 +58,38 @@ struct row {
 #endif
 };
 
-/* Four independent sums, for speed. */
-static double price_of(const unsigned char *bought)
+#if BY_ROW
+#define METERED(s) metered[s]
+/* The price of a sensor for the row, asked for once. */
+static double price(struct row *r, int s)
 {
+    if (price_columns[s] < 0)
+        return prices[s];
+    if (!r->priced[s]) {
+        const struct bench_source *from = r->source;
+        r->own[s] = from->price ? from->price(from->context, price_columns[s]) : NAN;
+        if (!(r->own[s] >= 0.0))
+            r->own[s] = prices[s];
+        r->priced[s] = 1;
+    }
+    return r->own[s];
+}
+
+static double price_of(struct row *r)
+{
+    double total = 0.0;
+    for (int s = 0; s < SENSORS; s++)
+        if (r->bought[s] == 1)
+            total += price(r, s);
+    return total;
+}
+#else
+#define METERED(s) 0
+#define price(r, s) prices[s]
+/* Four independent sums, for speed. */
+static double price_of(const struct row *r)
+{
+    const unsigned char *bought = r->bought;
     double total[4] = {0.0};
     int s = 0;
     for (; s + 4 <= SENSORS; s += 4)
@@ -66,6 +99,7 @@ static double price_of(const unsigned char *bought)
         total[0] += bought[s] * prices[s];
     return (total[0] + total[1]) + (total[2] + total[3]);
 }
+#endif
 
 #if ENCODED
 /* Features made from text. level_of: the code for which a feature is 1; -1: it is the code. */

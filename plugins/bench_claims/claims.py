@@ -161,7 +161,7 @@ class Claim:
     rows: float = 0
     trees: float = 0
     metric: str = ""
-    cost: str = "total_cost"
+    cost: str = "cost"
     ours: str = ""
     anywhere: bool = False
     sizes: tuple[float, ...] = ()  # measure "sizes": rows of the splits, features; 0: not stated

@@ -268,7 +268,7 @@ def _how(results: Results) -> str:
         ),
         (f"up to {claim.budget:g}", claim.budget < inf),
         (f"budgets {' to '.join(f'{x:g}' for x in claim.budgets)}", claim.budgets),
-        (f"by {claim.cost}", claim.cost != "total_cost"),
+        (f"by {claim.cost}", claim.cost != "cost"),
         (f"wanted {wanted}", wanted),
     ]
     how = ", ".join(word for word, said in words if said)
@@ -310,7 +310,7 @@ def interval_of(
     claim, frame, level = results.claim, results.frame, None
     # values are stored for the first metric and the total cost
     drawn = claim.measure in _DRAWN and not (claim.ours or claim.metric)
-    if store and drawn and (frame[claim.cost] == frame["total_cost"]).all():
+    if store and drawn and (frame[claim.cost] == frame["cost"]).all():
         level = _of_units(results, store, run)
     level = level or _of_repeats(results)
     if level is None or not np.isfinite(level.draws).all():

@@ -109,19 +109,19 @@ class _Nine:
 
         benchmark = self.files[1].partition("/")[0]
         tables, prompts = [], []
-        for part, file in zip(("train", "test"), self.files[1:3], strict=True):
+        for split, file in zip(("train", "test"), self.files[1:3], strict=True):
             path = source.find(file)
             questions = read_pickle(path)
             n = len(questions) if isinstance(questions, list) else -1
             rows: dict[str, Any] = {}
             for chain, names in CHAINS.items():
-                of_chain = source.find(_chain_file(benchmark, chain, part))
+                of_chain = source.find(_chain_file(benchmark, chain, split))
                 recorded = read_pickle(of_chain, _IGNORED)
                 try:
-                    asked = [str(prompt) for prompt in recorded["user_prompts"]]
+                    texts = [str(prompt) for prompt in recorded["user_prompts"]]
                     for published, model in names.items():
                         values = [recorded[key][published] for key in _RECORDED]
-                        if {n} != {*map(len, values), len(asked)}:
+                        if {n} != {*map(len, values), len(texts)}:
                             raise ValueError(f"other numbers of rows than {path.name}")
                         rows |= self._call(model, *values)
                 except (KeyError, TypeError, ValueError) as error:
@@ -135,7 +135,7 @@ class _Nine:
                 what = f"not the publisher's questions ({type(error).__name__}: {error})"
                 raise InputError(f"{path}: {what}; get the file again") from None
             tables.append(pd.DataFrame(rows))
-            prompts += asked
+            prompts += texts
         text = pd.DataFrame({"group": first_rows(prompts), **text_columns(prompts)})
         return pd.concat([text, pd.concat(tables, ignore_index=True)], axis=1)
 

@@ -109,8 +109,8 @@ class ServedPyfunc:
         return self.model
 
     def predict(self, frame: Any, params: dict[str, Any] | None = None) -> DataFrame:
-        """Return ``score`` and ``spent`` of each row of raw columns; for classification the most
-        likely ``class`` and each probability. ``params``: ``{"cap": 5.0}``."""
+        """Return ``score`` and ``spent`` of each row of raw columns; for classification the
+        ``class`` of ``Predictor.labels`` and each probability. ``params``: ``{"cap": 5.0}``."""
         import pandas as pd
 
         from bench_core.serving.predictor import probabilities
@@ -120,7 +120,7 @@ class ServedPyfunc:
         columns: dict[str, Any] = {}
         if classes := self.model.classes:
             shares = probabilities(answers.scores, str(self.model.about["task"]))
-            columns = {"class": np.array(classes)[shares.argmax(axis=1)]}
+            columns = {"class": self.model.labels(answers.scores)}
             columns |= {f"p({name})": share for name, share in zip(classes, shares.T, strict=True)}
         if answers.scores.ndim == 1:
             columns["score"] = answers.scores

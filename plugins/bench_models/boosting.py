@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
-TASKS = frozenset(Task)
+TASKS = frozenset(Task) - {Task.CHOICE}
 
 TRADEOFF = "weight of costs: at 1, all features cost as much as a constant's training loss"
 WIDE = "; with more features than rows at most an eighth of the rows, or 32"

@@ -126,16 +126,18 @@ def within_budget(
     """Yield, for one data set, the learners within a budget, and commands that train the winner;
     for several budgets the winner at each."""
     from bench_core.leaderboard.draws import uses_of
+    from bench_core.metrics.rows import TOTAL_COST
     from bench_core.results.budgets import Budget, limit_words
     from bench_reports.best import RUN, VALIDATION, selections
 
     info, frame, name = choice.info, choice.frame, choice.dataset
     judge, first = choice.metric.name, answers[0]
     if any(answer.found for answer in answers):
-        title = f"best {judge} {limit_words(first.limit, judge, info.reference)}"
+        best = "least" if judge == TOTAL_COST else "best"
+        title = f"{best} {judge} {limit_words(first.limit, judge, info.reference)}"
         shown, titles = first.found, ["learner", judge, "±", "cost", *VALIDATION, *RUN]
         if len(answers) > 1:
-            title, titles = f"best {judge} at each budget", ["budget", *titles[:4], "at"]
+            title, titles = f"{best} {judge} at each budget", ["budget", *titles[:4], "at"]
             shown = [answer.found[0] for answer in answers if answer.found]
         yield selections(shown, titles, f"{name}: {title}{costs_in(frame)}")
         every = [selection for answer in answers for selection in answer.found]
@@ -151,7 +153,7 @@ def within_budget(
         if not answer.found:
             yield f"{name}: {choice.why_not(answer.limit)}"
     yield from unmeasured(info, frame, [answer.limit for answer in answers], store)
-    if first.found and len(answers) == 1:
+    if first.found and len(answers) == 1 and judge != TOTAL_COST:
         free = choice.at(Budget(math.inf)).found
         costs = {selection.learner: selection.pick.valid_cost for selection in free}
         if costs == {selection.learner: selection.pick.valid_cost for selection in first.found}:

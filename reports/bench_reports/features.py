@@ -104,7 +104,10 @@ def command(
             if output is None:
                 show(order_table(title, steps), console())
             continue
-        lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
+        lines += [
+            [name, one.features, *(f"{x:.6g}" for x in (one.price, one.share, one.lost))]
+            for one in bought
+        ]
         if output is None:
             footer = [*sentences(bought)]
             every = bought and all(one.share > NEVER for one in bought)
@@ -117,7 +120,9 @@ def command(
     if output is not None and panels:
         deliver(order_lines(panels), output)
     elif output is not None and lines:
-        deliver(Table(("data set", "features", "price", "share"), lines), output)
+        lost = any(line[-1] != "0" for line in lines)
+        titles = ("data set", "features", "price", "share", *(["nothing came"] if lost else []))
+        deliver(Table(titles, [line[: len(titles)] for line in lines]), output)
     return 0 if lines or panels else 1
 
 
@@ -149,12 +154,21 @@ def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Tab
     """Return a learner's purchases for a terminal; sensors that no row buys are named below."""
     from bench_core.leaderboard.bought_sensors import NEVER
 
+    bought = [one for one in bought if one.share > NEVER]
     rows = [
         [one.short, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
         for one in bought
-        if one.share > NEVER
     ]
-    return Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)
+    titles: tuple[str, ...] = TITLES
+    if any(one.nothing[0] for one in bought):  # paid all the same
+        titles = (*TITLES, "nothing came")
+        rows = [[*row, _lost(one)] for row, one in zip(rows, bought, strict=True)]
+    return Table(titles, rows, "features", titles[1:], ("features",), title=title, footer=footer)
+
+
+def _lost(one: Purchase) -> str:
+    lost, asked = one.nothing
+    return f"{lost:.0f} of {asked:.0f} ({one.lost:.0%})" if lost else "-"
 
 
 def order_table(title: str, bought: Sequence[Purchase]) -> Table:

@@ -98,7 +98,9 @@ class Panels:
         beside = [both for pair in zip(within, p, strict=False) for both in pair]
         paired = bool(p) and len(within) <= FIT
         over = f"{board.metric} within a cost per row of:"
-        last = [Panel(over, beside if paired else within, board.rows, paired)] if within else []
+        shown = beside if paired else within
+        shown = [*shown, *(one for one in budget_columns(board) if one.usual)]
+        last = [Panel(over, shown, board.rows, paired)] if within else []
         return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
 
     def every(self, board: Board) -> Panel:

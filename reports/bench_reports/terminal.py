@@ -249,6 +249,8 @@ def _lacking(board: Board) -> str:
     """Return why there is no saving or no interval; an undefined metric is the conclusion."""
     if board.undefined:
         return ""
+    if board.totals:
+        return " ".join(sorted({f"{at.note}." for at in board.at if at.note}))
     lines = {f"{at.note}." for at in board.at if at.note}
     reference = board.reference_row
     if not board.reference:

@@ -204,6 +204,7 @@ def check(ways, later=False):
     assert not left_behind()
 
 
+@pytest.mark.slow  # test_execution has five of these ways
 def test_a_handful_of_broken_learners_cost_their_own_trials_alone(home):
     check(FEW)
     assert max(len(attempt.trace) for attempt in Store().attempts()) < 50_000

@@ -7,8 +7,9 @@ otherwise.
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,9 +28,13 @@ from bench_core import (
     param,
     price_list,
 )
+from bench_core.costs.by_row import ByRow, with_known_prices
+from bench_core.costs.model import SensorPrices
 from bench_core.execution.audit import REMEDY, replay
 from bench_core.execution.caps import Caps
+from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
+from bench_core.metrics import default_metric
 
 D, POINTS, ROWS = 6, 3, 240
 
@@ -358,6 +363,66 @@ def test_the_sample_already_tells_what_the_full_audit_tells(how, mode):
     assert (reason in found.reason, bool(reason)) == (True, bool(found.reason))
 
 
+class Peeping(Forgetting):
+    """Policy that buys by prices which are known only after the purchase: its caller has them."""
+
+    def act(self, cells, bought, left, stop):
+        caller = sys._getframe(1).f_locals
+        prices = np.where(bought, np.inf, caller["rows"].price[caller["some"]])
+        return np.where(bought.all(axis=1), STOP, prices.argmin(axis=1))
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize("policy", [Forgetting, Peeping])
+def test_a_policy_that_reads_metered_prices_before_it_buys_fails(policy, mode):
+    splits, rng = Canary().prepare(None, "quick", 0, 0), np.random.default_rng(0)
+    columns = rng.gamma(0.5, 2.0, (len(splits.test), D))
+    columns[:, 0] = 0.0  # rows see something before they buy
+    test = replace(splits.test, price_columns=columns)
+    prices = SensorPrices.additive(columns.mean(axis=0))
+    costs = ByRow(prices, np.arange(D), np.arange(D), np.arange(D) < 2)  # two are quoted
+    test = with_known_prices(test, costs)
+    model = Sequential(policy(Cheat("policy").fit(
+        splits.train, splits.valid, prices, None).policy.weight, {}), prices)  # fmt: skip
+    path = predict_split(model, test, costs, 2, caps=Caps((2.0,), np.zeros(())))
+    found = replay(model, test, costs, 2, mode, path=path)
+    if policy is Forgetting:
+        assert found.word == ("sampled" if mode == "sample" else "verified")
+    else:
+        assert found.word == "failed"
+        assert "metered prices that it did not pay" in found.reason
+
+
+@dataclass
+class Curious:
+    """A learner that looks for prices of rows where it is trained."""
+
+    name = "curious"
+    version = "1"
+    tasks = frozenset(Task)
+
+    def needs(self):
+        return ()
+
+    def fit(self, train, valid, prices, context):
+        parts = (train, valid, *(getattr(context.splits, n) for n in ("train", "valid", "test")))
+        SEEN["prices"] = [part.price_columns for part in parts]
+        return Sequential(Forgetting(np.ones(D), {}), prices)
+
+
+def test_metered_prices_are_hidden_from_fit():
+    splits = Canary().prepare(None, "quick", 0, 0)
+    parts = {
+        name: replace(part, price_columns=np.ones((len(part), D)))
+        for name in ("train", "valid", "test")
+        if (part := getattr(splits, name))
+    }
+    fit_in_process(
+        Curious(), replace(splits, **parts).complete(), default_metric(Task.BINARY), 0, 1
+    )
+    assert SEEN["prices"] == [None] * 5
+
+
 @pytest.mark.parametrize("mode", ["sample", "full"])
 @pytest.mark.parametrize("limits", [(), (1.0, 2.0)], ids=["points", "caps"])
 @pytest.mark.parametrize("how", ["policy", "policy-that-keeps-answers"])
@@ -385,11 +450,22 @@ def test_a_policy_answers_alike_at_each_point_and_cap_alone(how, limits, mode):
         assert ("'cap'" in found.reason) == bool(limits)
 
 
-def test_bench_audit_verifies_the_honest_one_alone(tmp_path, monkeypatch):
+VERDICTS = {how: word for how, (word, *_) in (CASES | POLICIES).items()}
+PROCESSES = [
+    *("honest", "reads-unpaid-cells", "tells-by-halves", "changes-what-it-was-given"),
+    *("remembers-what-it-saw", "remembers-in-its-module", *POLICIES),
+]
+"""Cases of each verdict, and those that depend on who asks: instances and processes."""
+
+
+@pytest.mark.parametrize(
+    "names", [PROCESSES, pytest.param([*VERDICTS], marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_bench_audit_verifies_the_honest_one_alone(names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     plugins = ["canaries.test_cheats"]
-    expected = {how: word for how, (word, *_) in (CASES | POLICIES).items()}
+    expected = {how: VERDICTS[how] for how in names}
     learners = {"cheat": {"how": [*expected]}}
     bench_core.run(
         data="canary", plugins=plugins, learners=learners, store="b.db", workers=2, caps=[2]

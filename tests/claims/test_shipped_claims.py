@@ -34,7 +34,7 @@ def verdict(name, *contenders, metric="accuracy", train=10**7, **more):
         params = json.dumps(where | more) if learner != "constant" else "{}"
         for row in rows(learner, [(c, q, q) for c, q in points], params=params):
             row |= {"dataset": claim.dataset, metric: row["accuracy"], "fit_seconds": 4.0}
-            made.append(row | {claim.cost: row["total_cost"]})
+            made.append(row | {claim.cost: row["cost"]})
     data = use(
         claim.dataset,
         metrics=(metric,),

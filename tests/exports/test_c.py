@@ -11,6 +11,7 @@ from helpers.policy_cases import policy_folder, random_policy, rows_for
 from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
 from bench_core import Sequential, UsageError
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import Finish, Predictor
 
@@ -93,7 +94,12 @@ def test_gates_of_probabilities(tmp_path):
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
 
 
-@pytest.mark.parametrize("seed", range(8))
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize(
+    "seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))]
+)
 def test_a_policy_in_c_serves_as_the_predictor_does(seed, tmp_path):
     policy = random_policy(seed, evaluation=seed % 2 == 1)
     folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
@@ -108,7 +114,7 @@ def test_a_policy_in_c_serves_as_the_predictor_does(seed, tmp_path):
 
 
 def test_policies_of_all_kinds_are_compiled():
-    policies = [random_policy(seed) for seed in range(8)]
+    policies = [random_policy(seed) for seed in SEEDS]
     for name in ("rule", "skip"):
         assert len({getattr(p, name) for p in policies}) == 2
     assert any(len(p.marked) for p in policies)
@@ -125,3 +131,41 @@ def test_what_compares_documents_or_shares_prices_is_refused(tmp_path):
     together = VisitFee(base, 1.0)
     with pytest.raises(UsageError, match="'visit-fee' are not a sum of prices"):
         write_c(tmp_path / "c", folder_of(program, together))
+
+
+def with_prices_by_row(folder, rng, rows):
+    """A folder in which three sensors have prices by row, and these, some of them unknown."""
+    sensors = np.sort(rng.choice(folder.costs.sensors, 3, replace=False))
+    costs = ByRow(folder.costs, sensors, np.array([2, 0, 3]), np.array([True, False, False]))
+    about = {**folder.about, "price_columns": ("a", "b", 'c "d"', "e")}
+    paid = rng.gamma(0.5, 4.0, (rows, 4))
+    paid[rng.random(paid.shape) < 0.1] = np.nan
+    return replace(folder, costs=costs, about=about), paid
+
+
+@pytest.mark.parametrize("name", ["gated", "outputs"])
+def test_rows_pay_their_own_prices_in_c(name, tmp_path):
+    few = replace(prices(), split=0.001)
+    folder = folder_of(PROGRAMS[name], few)
+    folder, paid = with_prices_by_row(folder, np.random.default_rng(3), len(X))
+    found = served(folder, tmp_path, SAFE, COMPILERS[0], prices=paid)
+    assert_same(folder, found, prices=paid)
+    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))  # at the means
+    for cap in np.quantile(found[:, -3], [0.1, 0.4]).tolist():
+        capped = served(folder, tmp_path, SAFE, COMPILERS[0], cap, prices=paid)
+        assert_same(folder, capped, cap, prices=paid)
+        assert 0 < (capped[:, -2] == 2).mean() < 1
+        assert (capped[:, -3] > cap).any()  # by the last purchase, at a metered price
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_policy_pays_its_rows_own_prices_in_c(seed, tmp_path):
+    policy = random_policy(seed, evaluation=seed % 2 == 1)
+    folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
+    rows = rows_for(policy, seed)
+    folder, paid = with_prices_by_row(folder, np.random.default_rng(seed), len(rows))
+    found = served(folder, tmp_path, SAFE, COMPILERS[0], 0.0, rows, paid)
+    assert_same(folder, found, None, rows, paid)
+    for cap in np.quantile(found[:, -3], [0.3, 0.7]).tolist():
+        found = served(folder, tmp_path, SAFE, COMPILERS[0], cap, rows, paid)
+        assert_same(folder, found, cap, rows, paid)

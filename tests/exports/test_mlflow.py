@@ -26,7 +26,7 @@ def logged(tmp_path, monkeypatch):
     """The folder of a model, and what logging it returned."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
-    figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "total_cost": 2.0}}
+    figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "cost": 2.0}}
     about = {
         "task": "binary",
         "classes": 2,
@@ -66,7 +66,7 @@ def test_figures_and_curve_are_logged_and_the_predictor_comes_back(logged):
         "budget_kind": "mean",
         "point": '{"stage": 5}',
     }
-    assert run.data.metrics["test_total_cost"] == 2.0
+    assert run.data.metrics["test_cost"] == 2.0
     history = mlflow.MlflowClient().get_metric_history(info.run_id, "curve_budget")
     assert [(one.step, one.value) for one in history] == [(0, 1.0), (1, 2.0)]
     assert run.data.metrics["curve_auc"] == 0.6

@@ -16,7 +16,7 @@ def rows(learner, points, **more):
             "suite": "s", "profile": "paper", "dataset": "letters", "accounting": "path", "fold": 0,
             "seed": 0, "learner": learner, "params": "{}", "point": str(p), "split": split,
             "status": "ok", "audit": "sampled", "unit": "cost", "stand_in": False,
-            "accuracy": quality, "total_cost": float(cost), "cost_max": float(cost),
+            "accuracy": quality, "cost": float(cost), "cost_max": float(cost),
             "fit_seconds": 4.0, **more,
         }
         for p, (cost, valid, test) in enumerate(points)

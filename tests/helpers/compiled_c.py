@@ -31,19 +31,23 @@ def compiled(folder, main, place, flags, compiler):
     return str(place / "run")
 
 
-def served(folder, place, flags, compiler, cap=0.0, rows=X):
-    """Output of the compiled model for the rows, (n, K + 3)."""
+def served(folder, place, flags, compiler, cap=0.0, rows=X, prices=None):
+    """Output of the compiled model for the rows, (n, K + 3), which may have ``prices`` (n, c)."""
     write_c(place / "c", folder)
     program = compiled(place / "c", "serve_rows.c", place, flags, compiler)
     rows.tofile(place / "rows")
-    files = [str(place / name) for name in ("rows", "out")]
-    done = subprocess.run([program, *files, repr(cap)], capture_output=True, text=True)
+    files = [str(place / name) for name in ("rows", "out", "prices")]
+    words = [program, *files[:2], repr(cap)]
+    if prices is not None:
+        prices.tofile(files[2])
+        words.append(files[2])
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return np.fromfile(place / "out").reshape(len(rows), -1)
 
 
-def assert_same(folder, found, cap=None, rows=X):
-    answers = Predictor(folder).predict_rows(rows, cap=cap)
+def assert_same(folder, found, cap=None, rows=X, prices=None):
+    answers = Predictor(folder).predict_features(rows, None, cap, prices)
     scores = answers.scores.reshape(len(rows), -1)
     assert np.allclose(found[:, :-3], scores, rtol=1e-9, atol=1e-9, equal_nan=True)
     assert np.allclose(found[:, -3], answers.spent, rtol=1e-9)

@@ -52,9 +52,11 @@ def quick_settings(count=5):
         "astc": {**base, "depth": 2},
         "backward-induction": {"trees": 2, "depth": 1, "min_rows": 4, "points": 5, "tried": 1},
         "bayes-cmi": {"points": 5},
+        "best-single": {},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
+        "cascade": {"thresholds": 4},
         "catboost": trees,
         "cegb": trees,
         "cheapest-first": {**trees, "steps": 3},
@@ -93,6 +95,7 @@ def quick_settings(count=5):
             "base": LEARNERS["forward-selection"](**trees, steps=2, leaves=4),
             "thresholds": (0.6, 0.9),
         },
+        "router": {"trees": 20, "min_rows": 4, "points": 4},
         "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
         "soft-cascade": {**cascade, "cycles": 2},
         "svm-average-kernel": {"max_rows": 500},
@@ -295,11 +298,35 @@ TROUBLES = {
 }
 
 
+ROUNDS = (
+    (
+        "a constant and an all-missing feature",
+        "many copies",
+        "free features beside an enormous cost",
+    ),
+    ("cells missing at test alone", "everything enormous", "one query"),
+    ("extreme values", "everything minute", "queries of one document"),
+    ("all free", "enormous labels"),
+    ("a class without a training row",),
+    ("a single feature",),
+    ("nothing varies",),
+    ("one training class",),
+    ("one class everywhere",),
+    ("a row of each class",),
+)
+"""Troubles that a learner meets together, as none hides another."""
+
 ONLY_FOR = {
     "one query": Task.RANKING,
     "queries of one document": Task.RANKING,
     "enormous labels": Task.REGRESSION,
 }
+
+NOT_FOR_CHOICE = {
+    *("a single feature", "a class without a training row", "one training class"),
+    *("one class everywhere", "a row of each class"),
+}
+"""Troubles with the labels of classes, and without the calls of sources."""
 
 
 def _parts(splits, change, names):

@@ -15,7 +15,7 @@ HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line 
 
 
 MEASURED = (
-    *("ndcg@5", "accuracy", "mse", "feature_cost", "total_cost"),
+    *("ndcg@5", "accuracy", "mse", "feature_cost", "cost"),
     *("cost_max", "features_used"),
 )
 
@@ -113,7 +113,7 @@ def rows(
             "point": json.dumps(point),
             "split": split,
             metric: quality + (shift if split == "test" else 0.0),
-            "total_cost": cost,
+            "cost": cost,
             "feature_cost": cost,
         }
         for point, quality, cost in points

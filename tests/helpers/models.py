@@ -44,17 +44,6 @@ def honest(X, features, point):
     return scores, mask
 
 
-def imputes(X, features, point):
-    """Reads column 5, unpaid; where it is missing, uses column 0, which it bought."""
-    return np.where(np.isnan(X[:, 5]), np.nan_to_num(X[:, 0]), X[:, 5]), bought(len(X), 0)
-
-
-def centres_few_by_block(X, features, point):
-    """Only rows whose column 0, which it bought, is large get a score that depends on others."""
-    scores, mask = honest(X, features, point)
-    return scores - np.where(X[:, 0] > 1.5, scores.mean(), 0.0), mask
-
-
 def ranks_in_query(X, features, point):
     """Buys column 1 for the best row of each query, which is allowed."""
     scores = np.nan_to_num(X[:, 0])

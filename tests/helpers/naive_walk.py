@@ -180,6 +180,6 @@ class NaivePredictor(Predictor):
     def _row_walk(self):
         return self
 
-    def rounds(self, count, queries, cap):
+    def rounds(self, count, queries, cap, watch=None, own=None):
         walk = NaiveWalk(self.program, Lists(self.program), self._needs, count, queries, cap)
         return walk.rounds()

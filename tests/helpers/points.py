@@ -12,7 +12,7 @@ def rows(learner, points, *, seed=0, fold=0, dataset="yahoo", metric="ndcg@5", *
                 "suite": "s", "profile": "quick", "dataset": dataset, "accounting": "path",
                 "fold": fold, "learner": learner, "params": '{"depth": 4}', "seed": seed,
                 "point": f'{{"trees": {trees}}}', "split": split, "status": "ok",
-                metric: quality, "feature_cost": charged - 1.0, "total_cost": float(charged),
+                metric: quality, "feature_cost": charged - 1.0, "cost": float(charged),
                 "cost_max": float(charged), "features_used": trees,
                 "audit": "verified", "unit": "cost",
             }  # fmt: skip

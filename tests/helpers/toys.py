@@ -28,7 +28,7 @@ from bench_core import (
     param,
 )
 
-ALL_TASKS = frozenset(Task)
+ALL_TASKS = frozenset(Task) - {Task.CHOICE}
 COSTS = np.array([1.0, 1.0, 2.0, 5.0, 10.0, 20.0])
 
 

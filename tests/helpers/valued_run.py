@@ -33,7 +33,7 @@ class ValuedRun:
                 self.rows.append(
                     trial
                     | {"point": json.dumps(point), "split": split, "accuracy": float(q.mean())}
-                    | {"total_cost": float(c.mean()), "evaluation_cost": 0.0}
+                    | {"cost": float(c.mean()), "evaluation_cost": 0.0}
                     | {"cost_max": float(c.max()), "fingerprint": fingerprint}
                     | more
                 )

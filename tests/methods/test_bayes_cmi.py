@@ -8,7 +8,7 @@ import pytest
 from bench_methods.bayes_cmi import MOST_VALUES, BayesCMI, chow_liu
 
 from bench_core import STOP, Examples, Splits, Task, price_list
-from bench_core.conformance.cases import fit, with_copies
+from bench_core.conformance.cases import fit
 
 PRICE = np.array([1.0, 2.0, 0.5, 1.5])
 EXACT = BayesCMI(temperature=1.0, points=5, dependence="naive")
@@ -234,25 +234,3 @@ def test_one_temperature_undoes_what_copied_columns_count_twice():
         losses.append(np.logaddexp(0, (1 - 2 * y) * last.scores).mean())
     assert 1 < fitted(BayesCMI(dependence="naive"), part, at).policy.beliefs.temperature < 4
     assert losses[0] < losses[1]
-
-
-def test_the_path_begins_with_nothing_and_spends_more_and_more():
-    train = drawn(400, 3)
-    at = price_list(PRICE)
-    costs = [
-        p.bills["path"].feature_cost(at, 400).mean()
-        for p in fitted(BayesCMI(points=20), train, at).predict_path(train.features)
-    ]
-    assert costs[0] == 0
-    assert costs == sorted(costs)
-    assert len(set(costs)) > 5
-
-
-def test_copies_count_as_rows():
-    train = drawn(200, 2)
-    weighted, physical = with_copies(train)
-    one, other = (
-        fitted(BayesCMI(points=5), part, price_list(PRICE)) for part in (weighted, physical)
-    )
-    assert one.policy.stops == other.policy.stops
-    assert np.array_equal(one.policy.beliefs.table, other.policy.beliefs.table)

@@ -56,16 +56,16 @@ def same_everywhere(data, **options):
 
 def test_classes_come_out_alike_on_threads_and_in_workers(home):
     learners = ["gbrt", "miser", "cegb"]
-    settings = [f"{name}.trees=8" for name in learners]
+    settings = [f"{name}.trees=3" for name in learners]
     settings += ["miser.tradeoff=0.03", "cegb.tradeoff=0.3"]
     same_everywhere("digits", learners=learners, settings=settings)
 
 
 def test_rankings_come_out_alike_on_threads_and_in_workers(home):
     learners = ["gbrt", "miser", "cegb", "cronus"]
-    settings = [f"{name}.trees=12" for name in learners[:3]]
+    settings = [f"{name}.trees=6" for name in learners[:3]]
     settings += ["gbrt.loss=lambdarank", "miser.tradeoff=0.3", "cegb.tradeoff=0.3"]
-    settings += ["cronus.base={learner='gbrt', trees=20}", "cronus.stages=3", "cronus.cycles=2"]
+    settings += ["cronus.base={learner='gbrt', trees=10}", "cronus.stages=3", "cronus.cycles=2"]
     settings += ["cronus.relevant_grade=2", "cronus.tradeoff=0.2"]
     write_ranking(home / "rank.svm")
     same_everywhere("rank.svm", learners=learners, settings=settings)

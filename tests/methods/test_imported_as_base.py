@@ -144,14 +144,6 @@ def saved(booster, path_to):
     return ImportedModel(file=str(path_to))
 
 
-def test_the_only_point_has_the_scores_of_all_trees(tmp_path):
-    train = examples(Task.BINARY)
-    booster = boosted(train, "binary")
-    (found,) = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.BINARY), train)
-    assert found.point == {"trees": 12}
-    assert np.allclose(found.scores, booster.predict(train.X, raw_score=True), rtol=0, atol=1e-12)
-
-
 def features_on_ways(tree, row):
     """The features that LightGBM's own dump of a tree tests on a row's way."""
     node, met = tree["tree_structure"], set()
@@ -193,27 +185,6 @@ def test_every_promise_of_a_learner_is_kept(tmp_path, task):
     objective = "binary" if task is Task.BINARY else "regression"
     booster = boosted(splits.train, objective, names=list(splits.feature_names))
     check_learner(saved(booster, tmp_path / "m.txt"), [task])
-
-
-def test_features_are_matched_by_name_whatever_their_order(tmp_path):
-    train = examples(Task.REGRESSION)
-    booster = boosted(train, "regression", names=list(NAMES))
-    learner = saved(booster, tmp_path / "m.txt")
-    order = [3, 1, 0, 2]
-    shuffled = Examples(np.ascontiguousarray(train.X[:, order]), train.y)
-    names = tuple(NAMES[j] for j in order)
-    model = fit(learner, shuffled, Task.REGRESSION, feature_names=names)
-    own = booster.predict(train.X, raw_score=True)
-    assert np.allclose(path(model, shuffled)[-1].scores, own, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("names", [(), tuple(f"sensor{j}" for j in range(4))])
-def test_without_names_columns_are_taken_in_order(model_file, names):
-    """LightGBM's Column_0 is no name."""
-    train = examples(Task.BINARY)
-    learner = ImportedModel(file=str(model_file))
-    model = fit(learner, train, Task.BINARY, feature_names=names)
-    assert path(model, train)[-1].scores.shape == (300,)
 
 
 @pytest.mark.parametrize(

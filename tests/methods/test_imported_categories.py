@@ -1,7 +1,5 @@
 """Imported models with splits on categories, trained on frames, run on the CSV of their rows."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,16 +117,6 @@ def test_a_tree_that_would_grow_too_large_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setattr("bench_trees.importers.categories.MOST_NODES", 10)
     with pytest.raises(ValueError, match=r"splits on too many categories.*max_cat_threshold"):
         read_model(path.read_bytes())
-
-
-def test_names_of_the_file_are_kept(tmp_path):
-    path, _ = by_xgboost(table(), tmp_path)
-    model = read_model(path.read_bytes())
-    names = json.loads(path.read_text())["learner"]["feature_names"]
-    known = {names[m]: own for m, own in model.categories.items()}
-    assert known["city"] == ("Bonn", "Jena", "Kiel", "Ulm")
-    assert known["grade"] == (1, 2, 7, 30)
-    assert known["job"] == tuple(sorted(JOBS))
 
 
 def mixture(seed=5, n=800):

@@ -28,7 +28,9 @@ def accuracies(model, splits):
     return right(splits.test)[int(np.argmax(right(splits.valid)))], constant
 
 
-@pytest.mark.parametrize("rare", [(2, 3, 5), (2, 4, 9, 20)])
+@pytest.mark.parametrize(
+    "rare", [(2, 3, 5), pytest.param((2, 4, 9, 20), marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("name", BOOSTERS)
 def test_no_booster_ends_above_the_constants_training_loss(name, rare):
     splits = made(rare)

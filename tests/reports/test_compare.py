@@ -113,8 +113,8 @@ def test_pairs_are_written_for_a_paper(done, bench):
 
 
 def test_below_the_first_purchase_learners_are_the_constant(done, bench):
-    valid = Store().frame().query("split == 'valid' and total_cost > 0")
-    least = valid.groupby("learner")["total_cost"].min()
+    valid = Store().frame().query("split == 'valid' and cost > 0")
+    least = valid.groupby("learner")["cost"].min()
     budget = f"{least.min() / 2:.6g}"
     ended = bench("compare", "toy", "gbrt", "miser", "--budget", budget, "-o", "pairs.tex")
     assert ended.status == 0, ended.err

@@ -227,7 +227,7 @@ def test_beyond_the_first_sensors_one_bar_is_the_mean_of_the_others():
 
 def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     def point(seed, trees, quality, cost, cap):
-        figures = {"accuracy": quality, "total_cost": cost, "cost_p95": cost, "cost_max": cost}
+        figures = {"accuracy": quality, "cost": cost, "cost_p95": cost, "cost_max": cost}
         of = {"point": json.dumps({"trees": trees}), "evaluation_cost": 0.0, "cap": cap, **figures}
         trial = example.trial("d", "gbrt", {}, seed=seed) | of
         return [trial | {"split": split} for split in ("valid", "test")]

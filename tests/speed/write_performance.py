@@ -72,19 +72,22 @@ def _missed(measured):
     return "" if measured["met"] else ", **missed**"
 
 
-def source(run):
-    """The date, tree and machine of a run, as a sentence below the table."""
-    cpu, tree = run["machine_info"]["cpu"], run["commit_info"]
-    machine = cpu.get("brand_raw", run["machine_info"]["machine"])
-    dirty = ", with uncommitted changes" if tree["dirty"] else ""
-    date = run["datetime"][:10]
-    return f"Measured {date} on {machine}, {cpu['count']} cores, at {tree['id'][:7]}{dirty}."
+def sources(runs):
+    """Sentences below the table: dates and machines of the runs, with their commits."""
+    commits = {}
+    for run in runs:
+        cpu, tree = run["machine_info"]["cpu"], run["commit_info"]
+        machine = cpu.get("brand_raw", run["machine_info"]["machine"])
+        place = f"Measured {run['datetime'][:10]} on {machine}, {cpu['count']} cores, at "
+        dirty = " with uncommitted changes" * tree["dirty"]
+        commits.setdefault(place, {})[tree["id"][:7] + dirty] = None
+    return [place + ", ".join(names) + "." for place, names in commits.items()]
 
 
 def written(text, runs):
     """The document with its table replaced."""
     lines = [f"| {' | '.join(row)} |" for row in (HEADER, ["---"] * len(HEADER), *rows(runs))]
-    table = "\n".join([*lines, "", *dict.fromkeys(map(source, runs)), ""])
+    table = "\n".join([*lines, "", *sources(runs), ""])
     if not BLOCK.search(text):
         raise SystemExit(f"{DOCUMENT}: no <!-- speed --> and <!-- end --> to write between")
     return BLOCK.sub(lambda _: table, text)

@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import opened, read_beginning, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_core.encoding import MISSING, NONE, TRUTH, is_date, number_of, with_point
+from bench_core.encoding import (
+    MISSING,
+    NONE,
+    TRUTH,
+    begins_as_date,
+    in_named_zone,
+    is_date,
+    number_of,
+    with_point,
+)
 from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
@@ -52,8 +61,12 @@ _DIGITS = re.compile(r"0x[\da-f]+|(?:\d{1,3}(?:[.,'_ \u00a0\u2009\u202f]\d{3})+|
                      r"(?:[ed][+-]?\d+)?", re.IGNORECASE)  # fmt: skip
 # Signs around the digits of a number: currencies, percent, other minus signs, quotes, brackets.
 _SIGNED = re.compile(r"[^\w+<>~≤≥*#&@!?/\\|.,:;_]*0[^\w+<>~≤≥*#&@!?/\\|.,:;_]*")
-# Digits before any letter, but not 1.2.3, or a duration of ISO 8601, as PT5M; and EUR 0.
-_MEASURED = re.compile(r"\W*0(?!\.0).*|P(?=[0T])(?:0[YMWD])*(?:T(?:0[HMS])+)?")
+# Digits before any letter, but not 1.2.3; a duration of ISO 8601, as PT5M; np.float64(0.5) and
+# Decimal('0.5') of Python; and EUR 0.
+_MEASURED = re.compile(
+    r"\W*0(?!\.0).*|P(?=[0T])(?:0[YMWD])*(?:T(?:0[HMS])+)?"
+    r"|(?:(?:np|numpy)\.\w+|tensor|Decimal)\(\W*0.*\)"
+)
 _CURRENCY = re.compile(r"[^\W\d_]{2,4}\.? ?0")
 
 # 1,5 and 0,184 and 1.234,500, but not 1,234, which may have a thousands separator.
@@ -222,10 +235,19 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     written = (
         counts if columns[0].written is None else {t: counts[t] for t in counts if not is_number(t)}
     )
-    what = ""
+    what, typed = "", "categorical" in {column.kind for column in columns}
+
+    def most(alike: Callable[[str], bool]) -> bool:
+        return sum(counts[text] for text in filter(alike, counts)) * 2 > counts.total()
+
     if dates_in(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
-    elif "categorical" not in {column.kind for column in columns} and _are_quantities(written):
+    elif most(in_named_zone):
+        what = f"dates in time zones by name ({first!r:.60}): write offsets, as 14:15+01:00"
+    elif not typed and len(counts) > FEW_TEXTS and most(begins_as_date):
+        form = f"write 2024-02-01 14:15 and give {option('dates', True)}"
+        what = f"dates in a form that is not read ({first!r:.60}): {form}"
+    elif not typed and _are_quantities(written):
         filled = next(k for k, cells in enumerate(texts) if (cells != "").any())
         raise columns[filled]._no_numbers(texts[filled])
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):

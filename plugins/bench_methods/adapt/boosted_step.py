@@ -144,14 +144,15 @@ class AdaptGBRT(Adapt):
         for _ in range(self.iterations if p_full != 0 else 0):
             premium = pair.premium(rows, prices, price.tau) if p_full is None else None
             limit = F0Limit(p_full, premium)
-            last, q = q, limit.q(D, rows, pair.kept.scores, pair.gated.scores)  # OPT1
+            u = limit.step(D, rows, pair.kept.scores, pair.gated.scores)  # OPT1
+            last, q = q, sigmoid(u)
             if rows.mean(np.abs(q - last)) <= _SETTLED:
                 break
             both, ledger = boosted(JointLoss(q))
             f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
             pair = PairOutputs.of(features, f1, gate)
             bought = price.tau * float(prices.sensor[ledger.bought].sum())
-            now = limit.objective(D, rows, pair.kept.scores, pair.gated.scores, q) + bought
+            now = limit.objective(D, rows, pair.kept.scores, pair.gated.scores, u) + bought
             objective.append(now)
             if now < lowest:
                 best, lowest = pair, now

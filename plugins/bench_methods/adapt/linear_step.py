@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from bench_models.descent import minimise_whitened
 from bench_models.l1_regression import LinearScores, PenalisedLoss, minimise
-from bench_models.links import softplus_and_sigmoid
+from bench_models.links import sigmoid, softplus_and_sigmoid
 from bench_models.scaling import Scaling
 
 from bench_core import Prices
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
+from bench_methods.adapt.q_step import UNSENT, F0Limit, GateDistance, TrainingRows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -42,7 +42,7 @@ ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND approximates sqrt(v): L-BFGS needs a g
 ZERO = 1e-4  # smaller weights of a penalised fit are 0 but for ROUND and rounding
 STEP = 1e-8  # relative change at which a step ends, well below that of the alternation
 SETTLED = 1e-6  # the same of the alternation and before a joint descent; gradient that ends a step
-FLAT, STEEP = 1e-13, 1e-8  # both at the end of a fit that is served: looser ones vary by rounding
+FLAT, STEEP = 1e-14, 1e-8  # both at the end of a fit that is served: looser ones vary by rounding
 CLEAR = 1e-5  # one of two ends must be lower by this share: rounding must not choose
 CLOSE = 1e-10  # tolerance of the mean of q in a descent; the value's error is its square
 STEPS, MEMORY = (
@@ -235,10 +235,10 @@ def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linea
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
-    """A fitted pair, its q, and the ``objective`` after every half step or descent."""
+    """A fitted pair, the log-odds ``u`` of its q, and the ``objective`` after every half step."""
 
     pair: Linear
-    q: FloatArray
+    u: FloatArray
     objective: list[float]
 
 
@@ -252,14 +252,14 @@ class LinearProblem:
     D: GateDistance
     price: GroupPenalty
 
-    def given(self, q: FloatArray) -> Loss:
+    def given(self, u: FloatArray) -> Loss:
         """The loss of (OPT2) for a given q."""
-        rows, kept = self.rows, self.rows.share * (1 - q)
+        rows, kept = self.rows, self.rows.share * (1 - sigmoid(u))
 
         def loss(values: FloatArray) -> tuple[float, FloatArray]:
             g, f1 = values
             loss, slope = softplus_and_sigmoid(-rows.sign * f1)
-            gate, by_g = self.D.gate_loss(q, g)
+            gate, by_g = self.D.gate_loss(u, g)
             by = np.stack([rows.share * by_g, -kept * rows.sign * slope])
             return float((kept * loss + rows.share * gate).sum()), by  # OPT2
 
@@ -270,29 +270,29 @@ class LinearProblem:
         (g, f1), rows, limit = values, self.rows, self.limit
         loss, slope = softplus_and_sigmoid(-rows.sign * f1)
         excess = loss - rows.loss0
-        q = limit.best(self.D, excess, g, rows.share, CLOSE)
-        gate, by_gate = self.D.gate_loss(q, g)
+        u = limit.best(self.D, excess, g, rows.share, CLOSE)
+        q, (gate, by_gate) = sigmoid(u), self.D.gate_loss(u, g)
         charge: Any = limit.bias if limit.price is None else limit.price
-        value = rows.mean(loss + gate + self.D.rest(q) + q * (charge - excess))
+        value = rows.mean(loss + gate + self.D.rest(u) + q * (charge - excess))
         value -= 0.0 if limit.p_full is None else limit.bias * limit.p_full
         by = np.stack([by_gate, -(1 - q) * rows.sign * slope])
         return value, rows.share * by
 
-    def q(self, pair: Linear) -> FloatArray:
+    def best_u(self, pair: Linear) -> FloatArray:
         """The step over q."""
         g, f1 = pair(self.columns)
-        return self.limit.q(self.D, self.rows, f1, g)  # OPT1
+        return self.limit.step(self.D, self.rows, f1, g)  # OPT1
 
-    def value(self, pair: Linear, q: FloatArray) -> float:
+    def value(self, pair: Linear, u: FloatArray) -> float:
         """Value of (OPT)."""
         g, f1 = pair(self.columns)
-        loss = self.limit.objective(self.D, self.rows, f1, g, q)
+        loss = self.limit.objective(self.D, self.rows, f1, g, u)
         squares = pair.squares
         return loss + self.price(squares)[0] + RIDGE / 2 * float(squares.sum())
 
-    def step(self, pair: Linear, q: FloatArray, flat: float = STEP) -> Linear:
+    def step(self, pair: Linear, u: FloatArray, flat: float = STEP) -> Linear:
         """The step over (g, f1)."""
-        return descend(self.columns, self.given(q), self.price, pair, flat, SETTLED)[0]
+        return descend(self.columns, self.given(u), self.price, pair, flat, SETTLED)[0]
 
     @property
     def begin(self) -> Linear:
@@ -306,17 +306,17 @@ def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
 
     The objective never rises.
     """
-    pair, q, last = problem.begin, np.zeros(len(problem.rows.sign)), np.inf
+    pair, u, last = problem.begin, np.full(len(problem.rows.sign), UNSENT), np.inf
     values: list[float] = []
     for _ in range(iterations if problem.limit.p_full != 0 else 0):
-        q = problem.q(pair)
-        values.append(problem.value(pair, q))
-        pair = problem.step(pair, q)
-        values.append(problem.value(pair, q))
+        u = problem.best_u(pair)
+        values.append(problem.value(pair, u))
+        pair = problem.step(pair, u)
+        values.append(problem.value(pair, u))
         if last - values[-1] <= SETTLED * abs(values[-1]):
             break
         last = values[-1]
-    return LinearFit(pair, q, values)
+    return LinearFit(pair, u, values)
 
 
 def fit_jointly(problem: LinearProblem) -> tuple[Linear, float]:
@@ -325,7 +325,7 @@ def fit_jointly(problem: LinearProblem) -> tuple[Linear, float]:
     if problem.limit.p_full == 0:
         return pair, 0.0
     for _ in range(TURNS):
-        pair = problem.step(pair, problem.q(pair), SETTLED)
+        pair = problem.step(pair, problem.best_u(pair), SETTLED)
     return _descend_jointly(problem, pair)
 
 
@@ -359,11 +359,11 @@ def fit_priced(
     columns, rows = problem.columns, problem.rows
 
     def excess(fit: LinearFit) -> FloatArray:
-        by = problem.given(fit.q)(fit.pair(columns))[1]
+        by = problem.given(fit.u)(fit.pair(columns))[1]
         slopes = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
         return np.asarray(slopes - (prices.needs @ charge)[columns.which])
 
-    wide = LinearFit(columns.nothing(2), np.zeros(len(rows.sign)), [])
+    wide = LinearFit(columns.nothing(2), np.full(len(rows.sign), UNSENT), [])
     inside = np.sort(np.argsort(-excess(wide), kind="stable")[: max(len(rows.sign), FEW)])
     some = columns.only(columns.which[inside])
     own = replace(problem, columns=some, price=GroupPenalty.of(prices, charge, some))

@@ -5,7 +5,8 @@ With l1 and l0 the losses of f1 and f0 on a row and g its gate score,
     A = l1 + log(1 + e^g),   B = l0 + log(1 + e^-g),   A - B = l1 - l0 + g,
 
 so q = 1 / (1 + e^(B - A + b)): the gate shifted by f1's excess loss and by the smallest bias b >= 0
-that keeps the mean of q within ``p_full``.
+that keeps the mean of q within ``p_full``. Functions take and return u, the log-odds of q: from a q
+near 1 they are known to few digits only.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import Any
 import numpy as np
 from bench_models.calibration import Line
 from bench_models.large_model import bill_of, last_prediction
-from bench_models.links import logit, sigmoid, softplus_and_sigmoid
+from bench_models.links import sigmoid, softplus_and_sigmoid
 
 from bench_core import Acquired, Examples, Features, FitContext, Prices
 from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is clipped to [CLIP, 1 - CLIP]
-_NEVER = 1e-300  # probability 0 in a logarithm
+MOST = 27.631  # greater log-odds of q count as this: else a few certain rows decide the gate
+UNSENT = -30.0  # log-odds of q where no row is sent
+_FLAT = 1e-300  # keeps a slope of 0 from a division
 _BIAS = 1e-13  # tolerance of the bias: descents amplify the error
 _NEAR = 1e-6  # Newton step at which the remaining error is below _BIAS
 _DIGITS = 9  # decimal digits of f0's scores
@@ -120,16 +123,17 @@ class KullbackLeibler:
         """Minus the derivative of q by ``price``, its bias less the excess."""
         return q * (1 - q)
 
-    def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def gate_loss(self, u: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """D per row without the term ``rest``, and its derivative by g: logistic loss on the soft
         labels q."""
-        value, slope = softplus_and_sigmoid(g)
+        q, (value, slope) = sigmoid(u), softplus_and_sigmoid(g)
         return value - q * g, slope - q
 
-    def rest(self, q: FloatArray) -> FloatArray:
+    def rest(self, u: FloatArray) -> FloatArray:
         """The term of D that depends only on q: its negative entropy."""
-        inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)  # 0 log 0 counts as 0
-        return q * np.log(inside) + (1 - q) * np.log(outside)
+        # q u - log(1 + e^u), the same for -u, without a difference of large numbers
+        rest, rare = softplus_and_sigmoid(-np.abs(u))
+        return -rare * np.abs(u) - rest
 
 
 class SquaredLogOdds:
@@ -182,14 +186,14 @@ class SquaredLogOdds:
         s = q * (1 - q)
         return s**2 / np.maximum(1 + price * s * (1 - 2 * q), 0.1)
 
-    def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """D and its derivative by g, the log-odds of q kept within [1e-12, 1 - 1e-12]."""
-        difference = g - logit(np.clip(q, 1e-12, 1 - 1e-12))
+    def gate_loss(self, u: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """D and its derivative by g, with u within [-MOST, MOST]."""
+        difference = g - np.clip(u, -MOST, MOST)
         return difference**2 / 2, difference
 
-    def rest(self, q: FloatArray) -> FloatArray:
+    def rest(self, u: FloatArray) -> FloatArray:
         """Zero: ``gate_loss`` is complete."""
-        return np.zeros_like(q)
+        return np.zeros_like(u)
 
 
 GateDistance = KullbackLeibler | SquaredLogOdds
@@ -216,7 +220,7 @@ def smallest_bias(
             high = bias
         else:
             low = bias
-        new = bias + (now - p_full) / max(-slope, _NEVER)
+        new = bias + (now - p_full) / max(-slope, _FLAT)
         if new <= 0 and low < 0:
             new = 0.0
         elif not low < new < high or abs(new - bias) > 10 * max(1.0, bias):
@@ -251,36 +255,40 @@ class F0Limit:
         share: FloatArray,
         close: float = 0.0,
     ) -> FloatArray:
-        """The optimal q, its mean within ``close``. Sets ``bias``, the price of sending a row."""
+        """The optimal u, the mean of q within ``close``. Sets ``bias``, the price of a row sent."""
         near = g if self.near is None else self.near
 
         @cache
-        def q(bias: float) -> FloatArray:
+        def u(bias: float) -> FloatArray:
             self.near = D.log_odds(excess, g, bias, near)
-            return sigmoid(self.near)
+            return self.near
 
         def mean(bias: float) -> tuple[float, float]:
-            return float(share @ q(bias)), -float(share @ D.fall(q(bias), bias - excess))
+            q = sigmoid(u(bias))
+            return float(share @ q), -float(share @ D.fall(q, bias - excess))
 
         if self.p_full is None:
             assert self.price is not None
-            return sigmoid(D.log_odds(excess, g, self.price, near))
+            return D.log_odds(excess, g, self.price, near)
         self.bias = smallest_bias(mean, self.p_full, self.bias, close)
-        return q(self.bias)
+        return u(self.bias)
 
-    def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
-        """The step over q. With ``p_full`` 0 no row is sent."""
+    def step(
+        self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray
+    ) -> FloatArray:
+        """The step over q, as u. With ``p_full`` 0 no row is sent."""
         if self.p_full == 0:
-            return np.zeros(len(g))
+            return np.full(len(g), UNSENT)
         return self.best(D, rows.excess(f1), g, rows.share)
 
     def objective(
-        self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
+        self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, u: FloatArray
     ) -> float:
-        """(OPT) without the price of features; q must come from ``q``, so the limit holds."""
+        """(OPT) without the price of features; u must come from ``step``, so the limit holds."""
+        q = sigmoid(u)
         loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0  # OPT
         if self.p_full != 0:
-            loss = loss + D.gate_loss(q, g)[0] + D.rest(q)
+            loss = loss + D.gate_loss(u, g)[0] + D.rest(u)
         if self.price is not None:
             loss = loss + self.price * q
         return rows.mean(loss)

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import loss_of
+from bench_models.boosting import TASKS, loss_of
 from bench_models.l1_regression import LinearScores, PenalisedLoss, minimise
 from bench_models.least_squares import one_blas_thread
 from bench_models.scaling import Scaling
@@ -59,7 +59,7 @@ class L1:
 
     name: ClassVar[str] = "l1"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
-    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+    tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
     points: int = param(60, "values of the trade-off on the path", least=1, most=MOST_POINTS - 1)

@@ -404,6 +404,13 @@ def test_a_column_of_text_is_one_sensor_as_in_a_file(kind, tmp_path):
     assert [np.isnan(every(made, name)).sum() for name in made.names[3:]] == [1, 1, 1]
 
 
+def test_a_text_of_a_frame_is_a_value_even_if_a_file_would_call_it_missing():
+    words = np.resize(["NA", "null", "x"], len(FRAME))
+    made = array_splits(FRAME.assign(level=words), Y)
+    assert set(made.names) == {*NAMES, "level=NA", "level=null", "level=x"}
+    assert not any(np.isnan(every(made, name)).any() for name in made.names[3:])
+
+
 def test_a_text_column_has_one_cost_and_a_note():
     frame = FRAME.assign(level=KINDS["objects"])
     splits = array_splits(frame, Y)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from helpers.kit import refused
 from helpers.toys import Prefix, Stacked
@@ -442,7 +443,10 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
         ({"costs": {"age": 1}}, "X has no names; in a pipeline, set_output(transform='pandas')"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
-        ({"metric": "x"}, "known: accuracy, auc, balanced_accuracy, log_loss, seg; one of"),
+        (
+            {"metric": "x"},
+            "known: accuracy, auc, balanced_accuracy, log_loss, seg, total_cost; one of",
+        ),
         ({"metric": "mse"}, "metric mse judges regression, not binary"),
         ({"metric": max}, "metrics: <built-in function max> is given, which has no"),
         ({"budget": "60"}, "budget must be a number >= 0, not '60'"),
@@ -488,6 +492,21 @@ def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen():
     assert fitted.model_.points == 3 * [*range(fitted.position_ + 1)]
     parts = [fitted.row_costs(many[k : k + 500]) for k in range(0, len(many), 500)]
     assert np.array_equal(np.concatenate(parts), whole[1])
+
+
+@pytest.mark.parametrize("start", [2**63 - 1000, 2**60])
+def test_integers_that_float64_makes_equal_are_refused(start):
+    numbers = np.arange(N, dtype=np.uint64) + np.uint64(start)
+    y = (np.arange(len(X)) % 2).astype(int)
+    for table, name in (
+        (np.column_stack([numbers, numbers]), "0"),
+        (pd.DataFrame({"a": X[:, 0], "id": numbers}), "'id'"),
+        (pl.DataFrame({"a": X[:, 0], "id": numbers}), "'id'"),
+    ):
+        fit = BudgetedClassifier(**FAST).fit
+        refused(f"X, column {name} holds integers beyond 2^53", fit, table, y, error=ValueError)
+    apart = pd.DataFrame({"id": numbers - np.uint64(start)})
+    assert BudgetedClassifier(**FAST).fit(apart, y).n_features_in_ == 1
 
 
 def test_a_metric_that_the_validation_part_does_not_define_is_named():

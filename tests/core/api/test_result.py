@@ -54,10 +54,10 @@ def test_the_board_has_a_row_for_each_learner(result):
     assert set(board["learner"]) == {"toy-prefix", "toy-stacked"}
     rows = result.frame().query("learner == 'toy-stacked'")
     valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))
-    top = valid[valid["accuracy"] == valid["accuracy"].max()]["total_cost"].idxmin()
+    top = valid[valid["accuracy"] == valid["accuracy"].max()]["cost"].idxmin()
     own = board.set_index("learner").loc["toy-stacked"]
     assert own["accuracy"] == test.loc[top, "accuracy"]
-    assert own["cost"] == test.loc[top, "total_cost"]
+    assert own["cost"] == test.loc[top, "cost"]
     assert own["low"] <= own["accuracy"] <= own["high"]
     assert min(board["tier"]) == 1
     for name in ("area", "regret"):
@@ -97,10 +97,10 @@ def test_at_a_budget_only_what_it_affords_counts(result):
     assert (at[at["budget"] == 0]["accuracy"] == share).all()
     # no mixture with the constant: a column costs at least 1
     assert (at[at["budget"] == 0.5]["accuracy"] == share).all()
-    within = rows[(rows["split"] == "valid") & (rows["total_cost"] <= 30)]
+    within = rows[(rows["split"] == "valid") & (rows["cost"] <= 30)]
     tested = rows[rows["split"] == "test"].set_index(["learner", "params", "point"])["accuracy"]
     for learner, points in within.groupby("learner", observed=True):
-        first = points.sort_values(["accuracy", "total_cost"], ascending=[False, True]).iloc[0]
+        first = points.sort_values(["accuracy", "cost"], ascending=[False, True]).iloc[0]
         own = at[(at["learner"] == learner) & (at["budget"] == 30)]["accuracy"].item()
         assert own == tested[learner, first["params"], first["point"]]
 
@@ -156,11 +156,11 @@ def test_a_curve_has_the_steps_of_a_learners_best_points(result):
     rows = result.frame().query("learner == 'toy-stacked'")
     valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))
     best, steps = -math.inf, []
-    for point, row in valid.sort_values("total_cost", kind="stable").iterrows():
+    for point, row in valid.sort_values("cost", kind="stable").iterrows():
         if row["accuracy"] > best:
             best = row["accuracy"]
             reached = test.loc[point]
-            steps.append((row["total_cost"], reached["total_cost"], reached["accuracy"]))
+            steps.append((row["cost"], reached["cost"], reached["accuracy"]))
     curve = result.curve("toy-stacked")
     assert [*zip(curve["budget"], curve["cost"], curve["accuracy"], strict=True)] == steps
 

@@ -17,6 +17,7 @@ from helpers.commands import DATA, QUICK, write_csv
 from helpers.kit import assert_line
 
 from bench_core.cli import main
+from bench_core.errors import printable
 from bench_core.results.writer import open_writer
 
 STORE = "results/bench.db"
@@ -70,10 +71,12 @@ REFUSED = {  # words of the one line, separated by bars
     "run --timeout 3x": "10m",
     "run --memory lots": "4GiB",
     "run --seeds 5-2": "0-2",
+    "show 7q9x": "known: aaco,|and 1|more; see",
     "run --workers 0": "--workers",
     "run --label y": "--data FILE",
     **{f"TABLE {flag} ''": f"{flag}|leave the option out"
-       for flag in ("--learners", "--data", "--metric", "--seeds", "-p")},
+       for flag in ("--learners", "--data", "--metric", "--seeds", "-p", "--label", "--query",
+                    "--task", "--costs", "--unit", "--suite", "--test")},
     # files
     "run --data empty.svm": "empty.svm|empty|name another",
     "run --data cut.svm.gz": "cut.svm.gz|damaged|again",
@@ -339,3 +342,15 @@ def test_a_store_that_another_run_is_writing_is_refused(bench, place):
         ended = bench(*words_of("TABLE"), "--fresh", "--quiet", "--store", STORE)
         assert_refused(ended, f"{STORE}|another run is writing|wait for it")
         assert contents(place) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("größe\u2003μ\n\tx", None),
+        ("\x1b[1m\u202ea\0", "\\x1b[1m\\u202ea\\x00"),
+        ("a'b\r", "a'b\\r"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_escaped_and_nothing_else(text, shown):
+    assert printable(text) == (text if shown is None else shown)

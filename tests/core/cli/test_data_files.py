@@ -89,18 +89,6 @@ def test_wrong_content_is_one_line_and_nothing_lands(data, offer, content, why):
     assert kept() == []
 
 
-def test_a_cut_transfer_is_one_line_and_can_be_repeated(data, offer, monkeypatch):
-    monkeypatch.setattr("bench_core.datasets.publishers.AGAIN", 0)
-    offer.cuts = [50]
-    ended = data("fetch", "pairs")
-    assert ended.status == 2
-    assert "IncompleteRead" in ended.err
-    assert "put them into the folder pairs of the data folder" in ended.err
-    offer.cuts = []
-    assert data("fetch", "pairs").status == 0
-    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -1,5 +1,6 @@
 """``bench init``: describe a data file once for all verbs in its folder."""
 
+import json
 import tomllib
 from io import StringIO
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import calls
 from helpers.kit import assert_line
 
 ROWS = 240
@@ -151,7 +153,7 @@ def grouped(home, bench):
 def bills(bench, run="last"):
     """Costs and units of a run's points."""
     frame = pd.read_csv(StringIO(bench("export", run).out))
-    return frame[["split", "point", "total_cost", "cost_max", "unit"]]
+    return frame[["split", "point", "cost", "cost_max", "unit"]]
 
 
 def test_prices_given_with_a_run_are_billed_as_those_of_the_description(grouped, bench):
@@ -191,9 +193,42 @@ def test_trees_get_a_price_without_typing_the_others_again(grouped, bench):
     assert bench("reprice", "1", "--costs", "trees.json", "--executor", "inline").status == 0
     again, before = bills(bench), bills(bench, "1")
     assert set(again["unit"]) == {"us"}
-    trees = again["total_cost"] - before["total_cost"]
+    trees = again["cost"] - before["cost"]
     assert trees.max() == pytest.approx(0.5 * 3)
 
 
 def test_prices_of_a_described_set_are_shown(grouped, bench):
     assert "Prices: prices.csv, in us, groups a,b:20" in bench("show", "calls").out
+
+
+def test_columns_of_prices_are_recognised(bench):
+    frame = calls.table().rename(columns={"small_price": "small_cost"})
+    frame["big_correct"] = (frame["big_answer"] == frame["label"]).astype(int)
+    frame["big_two_sure"], frame["big_two_seconds"] = frame["big_sure"] / 2, frame["big_price"]
+    frame.to_csv("calls.csv", index=False)
+    ended = bench("init", "calls.csv", "--label", "label")
+    assert ended.status == 0, ended.err
+    assert "left out: big_correct" in ended.err
+    assert "big_price, big_two_seconds" in ended.err
+    assert "prices by row" in ended.err
+    costs = json.loads(Path("calls-prices.json").read_text())["costs"]
+    assert costs == {
+        "small": {"column": "small_cost", "features": ["small_answer"]},
+        "big": {"column": "big_price", "features": ["big_answer", "big_sure"]},
+        "big_two": {"column": "big_two_seconds", "features": ["big_two_sure"]},
+        "words": 0,
+        "age": 0,
+    }
+    shown = bench("show", "calls").out
+    mean = frame[frame.split == "train"].big_price.mean()
+    assert f"  big_price {mean:.3g} (" in shown, shown
+    assert bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline").status == 0
+    again = bench("init", "calls.csv", "--label", "label", "--name", "again")
+    assert again.status == 0  # its own cost file
+    Path("more-prices.json").write_text("{}")
+    refused = bench("init", "calls.csv", "--label", "label", "--name", "more")
+    assert (refused.status, "more-prices.json exists already" in refused.err) == (2, True)
+    without = frame.drop(columns=["small_cost", "big_price", "big_two_seconds"])
+    without.to_csv("plain.csv", index=False)
+    assert bench("init", "plain.csv", "--label", "label").status == 0
+    assert not Path("plain-prices.json").exists()

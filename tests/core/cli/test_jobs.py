@@ -1,10 +1,15 @@
 """``bench plan --jobs``, ``bench work`` and ``bench merge`` as a user types them."""
 
+import json
 import os
 import shlex
 import subprocess
+from io import StringIO
+from pathlib import Path
 
+import pandas as pd
 import pytest
+from helpers import calls
 from helpers.commands import BENCH, QUICK
 
 from bench_core.planning.plan import Estimate
@@ -77,3 +82,42 @@ def test_a_plan_without_data_is_that_of_the_first_suite(bench):
     assert "thyroid" in planned.out
     assert "miser" in planned.out
     assert "miser" not in bench("plan", "--learners", "cegb").out
+
+
+def test_prices_by_row_are_the_same_through_jobs_rerun_and_reprice(bench):
+    calls.table().to_csv("calls.csv", index=False)
+    Path("costs.json").write_text(json.dumps(calls.COSTS))
+    costs = calls.COSTS["costs"] | {"age": 7}
+    Path("more.json").write_text(json.dumps(calls.COSTS | {"costs": costs}))
+    how = ("-d", "calls.csv", "--costs", "costs.json", "--label", "label", "-m", "accuracy")
+    how += ("-l", "gbrt,masked-gbrt", "--set", "gbrt.trees=3", "--caps", "0.5,4")
+
+    def exported(store, run="last"):
+        text = bench("export", run, "--store", store).out
+        table = pd.read_csv(StringIO(text))
+        figures = [c for c in table if "cost" in c or c in ("accuracy", "over_cap", "excess")]
+        return table[["learner", "point", "split", *figures]].sort_values(
+            ["learner", "point", "split"], ignore_index=True
+        )
+
+    assert bench("run", *how, "--executor", "inline", "--store", "whole.db").status == 0
+    whole = exported("whole.db")
+    assert whole["over_cap"].max() > 0.5
+    assert bench("plan", *how, "--jobs", "2", "-o", "jobs/", "--store", "own.db").status == 0
+    files = sorted(str(path) for path in Path("jobs").glob("*.json"))
+    for file in files:
+        assert bench("work", file.removesuffix(".json"), "--no-progress").status == 0
+    shards = [file.replace(".json", ".db") for file in files]
+    assert bench("merge", *shards, "--store", "own.db").status == 0
+    pd.testing.assert_frame_equal(exported("own.db"), whole, rtol=1e-12)
+
+    trial = pd.read_csv(StringIO(bench("export", "--store", "whole.db").out))["trial"][0]
+    again = bench("rerun", str(trial), "--store", "whole.db")
+    assert again.status == 0, again.err
+    inline = ("--executor", "inline", "--store", "whole.db", "--caps", "0.5,4")
+    assert bench("reprice", "--costs", "costs.json", *inline).status == 0
+    pd.testing.assert_frame_equal(exported("whole.db"), whole, rtol=1e-12)
+    assert bench("reprice", "1", "--costs", "more.json", *inline).status == 0
+    path = ~whole["point"].str.contains("cap")
+    more = exported("whole.db")[path]["total_cost"] - whole[path]["total_cost"]
+    assert {*more.round(9)} <= {0.0, 5.0}  # age, by all or none

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import calls
 from helpers.commands import QUICK, write_csv
 
 from bench_core import BudgetedClassifier, UsageError, load_run
@@ -108,8 +109,8 @@ def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, 
 
 def test_the_point_is_the_best_on_validation_within_the_budget(bench, done):
     points = validation(bench)
-    budget = float(points["total_cost"].quantile(0.5, interpolation="nearest"))
-    within = points[points["total_cost"] <= budget].sort_values("total_cost")
+    budget = float(points["cost"].quantile(0.5, interpolation="nearest"))
+    within = points[points["cost"] <= budget].sort_values("cost")
     best = json.loads(within.loc[within["accuracy"].idxmax(), "point"])
     assert bench("model", "export", *GBRT, "-b", str(budget), "-o", "model").status == 0
     about = load("model").about
@@ -129,7 +130,7 @@ def test_a_cap_bounds_the_cost_of_every_row(bench, done):
 
 
 def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
-    limit = float(validation(bench)["total_cost"].median())  # less than some rows of all points
+    limit = float(validation(bench)["cost"].median())  # less than some rows of all points
     assert bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).status == 0
     words = ("-b", repr(limit), "--budget-kind", "cap", "-o", "model")
     ended = bench("model", "export", *GBRT, *words)
@@ -183,12 +184,18 @@ def test_rows_of_svmlight_go_with_a_model_of_numbered_columns(bench, done):
 def test_rows_of_the_training_are_named(bench, done):
     assert bench("model", "export", *GBRT, "--budget", "inf", "-o", "model").status == 0
     frame = pd.read_csv("data.csv")
-    frame.assign(a=frame["a"] + 0.25).to_csv("new.csv", index=False)
+    other = frame.assign(a=frame["a"] + 0.25)
+    other.to_csv("new.csv", index=False)
     known, new = (bench("model", "check", "model", "-d", f"{n}.csv").err for n in ("data", "new"))
     found = re.search(r"note: (\d+) of 120 rows equal training or validation rows", known)
     assert found, known
     assert 90 < int(found[1]) <= 120  # four in five, and test rows with equal cells
     assert new == ""
+    half = 2 * int(found[1]) - 120  # as many rows of the run as others
+    for count in (half, half + 1):
+        pd.concat([frame, other.head(count)]).to_csv("mixed.csv", index=False)
+        said = bench("model", "check", "model", "-d", "mixed.csv").err
+        assert ("rows equal" in said) == (count == half)
 
 
 def test_labels_are_those_of_training(bench, done):
@@ -369,3 +376,38 @@ def test_the_export_of_an_estimator_is_shown_and_checked_on_a_file(bench):
     checked = bench("model", "check", "model", "--data", "rows.csv")
     assert (checked.status, checked.out.count(f"{fitted.quality_:.4f}")) == (0, 2)
     assert "give rows by --data FILE" in bench("model", "check", "model").err
+
+
+def figures_of(text):
+    """The figures of ``bench model check``: exported and replayed."""
+    return [tuple(map(float, line.split()[-2:])) for line in text.splitlines()[2:5]]
+
+
+def test_a_check_bills_the_prices_of_rows(bench):
+    frame = calls.table()
+    frame.to_csv("calls.csv", index=False)
+    frame[frame.split == "test"].drop(columns="split").to_csv("test.csv", index=False)
+    Path("costs.json").write_text(json.dumps(calls.COSTS))
+    how = ("-l", "gbrt", "--set", "gbrt.trees=3", "--label", "label", "--executor", "inline")
+    assert bench("run", "-d", "calls.csv", "--costs", "costs.json", *how).status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    assert "the same as when exported" in bench("model", "check", "model").out
+    of_file = bench("model", "check", "model", "--data", "test.csv")
+    assert all(exported == replayed for exported, replayed in figures_of(of_file.out)), of_file.out
+    frame[frame.split == "test"].drop(columns=["split", "big_price"]).to_csv("test.csv")
+    without = bench("model", "check", "model", "--data", "test.csv", "--label", "label")
+    assert "no column 'big_price': its sensor has the mean price" in without.err
+    assert figures_of(without.out)[1][0] != figures_of(without.out)[1][1]
+
+
+def test_a_check_of_scattered_queries_gives_each_row_its_label(bench):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(600).round(3), "q": rng.permutation(600) % 40})
+    frame["grade"] = (3 * frame["a"]).astype(int)
+    frame.sort_values("q").to_csv("rows.csv", index=False)
+    frame.to_csv("again.csv", index=False)
+    how = ("--label", "grade", "--query", "q", "-l", "gbrt", "--set", "gbrt.trees=5")
+    assert bench("run", "-d", "rows.csv", *how, "--executor", "inline").status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    checks = [bench("model", "check", "model", "-d", f"{n}.csv").out for n in ("rows", "again")]
+    assert figures_of(checks[0])[0][1] == figures_of(checks[1])[0][1] > 0.99

@@ -15,8 +15,10 @@ import pandas as pd
 import pytest
 from helpers import toys
 from helpers.commands import BENCH, DATA, QUICK, write_csv
+from pyarrow import parquet
 
-from bench_core import UsageError
+from bench_core import UsageError, load_run
+from bench_core.execution.runner import Interrupted
 from bench_core.results.store import Store
 
 ONE = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
@@ -111,9 +113,11 @@ def test_csv_json_and_parquet_hold_the_same_rows(done, bench, tmp_path):
     objects = json.loads((tmp_path / "results.json").read_text())
     bench("export", "-o", "results.parquet")
     frame = pd.read_parquet(tmp_path / "results.parquet")
+    kept = json.loads(parquet.read_schema(tmp_path / "results.parquet").metadata[b"pandas"])
+    assert kept["index_columns"] == []
     assert [row["point"] for row in rows] == [o["point"] for o in objects] == list(frame["point"])
-    costs = [float(row["total_cost"]) for row in rows]
-    assert costs == [o["total_cost"] for o in objects] == list(frame["total_cost"])
+    costs = [float(row["cost"]) for row in rows]
+    assert costs == [o["cost"] for o in objects] == list(frame["cost"])
     assert sorted(set(costs)) == [0.0, 10.0, 15.0]
 
 
@@ -316,8 +320,8 @@ def test_metrics_stay_and_costs_are_those_of_the_new_file(both_done, bench, mate
     pd.testing.assert_frame_equal(before[[*SAME]], after[[*SAME]])
     # toy buys a (10, now 1), then b (5, now 2)
     toy = [f[(f["learner"] == "toy") & (f["split"] == "test")] for f in (before, after)]
-    assert toy[0]["total_cost"].tolist() == [0, 0, 10, 15]  # the constant, then no column
-    assert toy[1]["total_cost"].tolist() == [0, 0, 1, 3]
+    assert toy[0]["cost"].tolist() == [0, 0, 10, 15]  # the constant, then no column
+    assert toy[1]["cost"].tolist() == [0, 0, 1, 3]
     assert toy[1]["cost_max"].tolist() == [0, 0, 1, 3]
     assert not before["surrogate"].any()
     assert after["surrogate"].all()
@@ -334,7 +338,7 @@ def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(be
     repriced = exported(bench)
     assert bench("run", *blind, "--costs", "together.json", *FEE).status == 0
     fresh = exported(bench)
-    costs = ["point", "split", "accuracy", "feature_cost", "total_cost", "cost_max"]
+    costs = ["point", "split", "accuracy", "feature_cost", "cost", "cost_max"]
     pd.testing.assert_frame_equal(repriced[costs], fresh[costs])
 
 
@@ -435,6 +439,17 @@ def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
     assert (seen[0].timeout, seen[0].memory) == (600.0, 2**30)
 
 
+def test_an_interrupted_audit_says_so_and_gives_no_advice(bench, both_done, monkeypatch):
+    def interrupt(run, request, notify):
+        raise Interrupted(load_run())
+
+    monkeypatch.setattr("bench_core.execution.orchestration.audited", interrupt)
+    ended = bench("audit", "-p", "mine")
+    assert ended.status == load_run().exit_status
+    assert ended.err.startswith("interrupted: run data.csv-quick-")
+    assert ended.err.endswith(" kept in results/bench.db\n")
+
+
 @pytest.fixture
 def row(bench, ran):
     """A row of the second repeat."""
@@ -463,13 +478,13 @@ def test_a_row_is_made_again_with_the_same_bits(bench, row):
 
 
 def test_what_differs_is_named_with_the_ingredient(bench, row):
-    change("UPDATE point SET total_cost = total_cost + 1e-12 WHERE split = 'test'")
+    change("UPDATE point SET cost = cost + 1e-12 WHERE split = 'test'")
     altered = "json_set(record, '$.versions', 'python 3.9', '$.code', 'old')"
     change(f"UPDATE trial SET record = {altered}")
     again = bench("rerun", row["trial"][:6], "-p", "mine", "--no-progress")
     assert again.status == 1
     assert ": 4 of its numbers differ (8 rows)" in again.out
-    assert 'test at {"columns":1}: total_cost 10.000000000001 then, 10.0 now' in again.out
+    assert 'test at {"columns":1}: cost 10.000000000001 then, 10.0 now' in again.out
     assert f"code: old then, {row['code']} now" in again.out
     assert "versions: python 3.9 then, python 3." in again.out
     assert "settings" not in again.out

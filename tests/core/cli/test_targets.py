@@ -208,7 +208,7 @@ def test_one_answer_has_one_cost_everywhere(words, done, bench):
         assert ended.status == 0, ended.err
     about = load("folder").about
     assert about["point"] == dict(best.setting.point)
-    assert about["test"]["total_cost"] == pytest.approx(best.cost, rel=1e-12)
+    assert about["test"]["cost"] == pytest.approx(best.cost, rel=1e-12)
     assert (about["test"]["quality"], about["valid"]["quality"]) == (
         pytest.approx(best.quality),
         pytest.approx(best.valid_quality),
@@ -239,7 +239,7 @@ def test_what_chooses_a_point_has_one_default(points, bench):
 
 
 def test_an_infinite_budget_is_the_best_at_any_cost(points, bench):
-    best = points[points["accuracy"] == points["accuracy"].max()].nsmallest(1, "total_cost")
+    best = points[points["accuracy"] == points["accuracy"].max()].nsmallest(1, "cost")
     found = bench_core.load_run().best(math.inf)
     assert found.valid_quality == pytest.approx(best["accuracy"].iloc[0])
     assert dict(found.setting.point) == json.loads(best["point"].iloc[0])
@@ -303,8 +303,8 @@ def test_without_a_reference_a_line_names_the_remedy(bench, material):
 
 
 def test_a_budget_above_every_point_is_said_to_limit_no_learner(points, bench):
-    best = points.sort_values(["accuracy", "total_cost"], ascending=[False, True])
-    most = best.groupby("learner", observed=True)["total_cost"].first().max()
+    best = points.sort_values(["accuracy", "cost"], ascending=[False, True])
+    most = best.groupby("learner", observed=True)["cost"].first().max()
     words = "this budget limits no learner"
     assert f"{words}: none costs more than {most:.2f}" in bench("best", "--budget", "1000").out
     assert words not in bench("best", "--budget", str(most - 0.01)).out

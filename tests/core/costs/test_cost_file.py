@@ -318,7 +318,7 @@ def test_one_cost_per_feature_is_wanted(text, line):
         ({"discounted": [{**PAIR, "later": "11"}]}, "c.json, line 3: give one later price"),
         ({"discounted": [{**PAIR, "later": [1]}]}, "c.json, line 3: give one later price for each"),
         ({"discounted": [{**PAIR, "later": [0, -1]}]}, "c.json, line 3: feature 'c' costs -1, not"),
-        ({"model": "sensr"}, "c.json, line 3: unknown cost model 'sensr': did you mean sensor? "),
+        ({"model": "sensr"}, "c.json, line 3: unknown cost model 'sensr': did you mean sensor?"),
         ({"model": "per-query"}, "c.json, line 3: per_query must be a list of features"),
     ],
 )
@@ -353,9 +353,11 @@ def test_a_model_without_costs_needs_prices_to_build_on():
     assert line.startswith("c.json: key 'costs' is missing")
 
 
-def test_the_names_are_listed_where_they_are_few():
+def test_the_first_names_are_listed():
     text = full(shared=[["zz"]])
     assert refusal(text).endswith("remove it; known: a, b, c")
     many = tuple(f"n{i}" for i in range(40))
     costs = json.dumps({"costs": dict.fromkeys(many, 1), "shared": [["zz"]]})
-    assert refusal(costs, many).endswith("correct or remove it")
+    assert refusal(costs, many).endswith(
+        "remove it; known: n0, n1, n2, n3, n4, n5, n6, n7 and 32 more"
+    )

@@ -1,10 +1,12 @@
 """Prices by row from files and frames: every door reads them alike, and refuses alike."""
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from helpers.calls import COSTS, table
+from helpers.calls import COSTS, N, table
 from helpers.kit import prepared, refused
 
 import bench_core
@@ -156,13 +158,21 @@ def test_a_run_bills_rows_their_own_prices(tmp_path):
     frame = table()
     result = bench_core.run(
         frame, "label", split="split", costs=COSTS, learners=["constant", "gbrt"],
-        metrics=["accuracy"], store=tmp_path / "r.db", audit="full",
+        metrics=["accuracy"], store=tmp_path / "r.db", audit="full", caps=[1.0],
+        settings={"gbrt.trees": 3},
     )  # fmt: skip
     curve, test = result.curve("gbrt"), frame[frame.split == "test"]
     both, small = (test.small_price + test.big_price).mean(), test.small_price.mean()
     sums = np.array([money + age for money in (0.0, small, both) for age in (0, 2)])
     assert all(min(abs(cost - sums)) < 1e-9 for cost in curve["cost"]), curve
     assert max(curve["cost"]) > small
+
+    # one call of both services: the first is quoted below 1, the second is billed afterwards
+    paid = test.small_price + test.big_price
+    capped = result.at(1.0, "cap").set_index("learner").loc["gbrt"]
+    assert capped["over cap"] == pytest.approx((paid > 1).mean())
+    assert capped["excess"] == pytest.approx((paid[paid > 1] - 1).mean())
+    assert capped["cost"] == pytest.approx(paid.mean())
 
     model = result.best("inf", learner="gbrt").model()
     answers = model.predict_rows(test)
@@ -177,3 +187,22 @@ def test_a_run_bills_rows_their_own_prices(tmp_path):
     bought = means["small_price"] + (means["big_price"] if max(curve["cost"]) > small + 2 else 0)
     assert model.predict_rows(unpriced).spent[0] % 2 == pytest.approx(bought % 2)
     refused("'big_price'|at least 0", model.predict, {**rows[0], "big_price": -1}, error=UsageError)
+
+
+def test_features_says_how_often_nothing_came(bench):
+    """A service that crashes in every third row is paid all the same."""
+    frame = table([(c, row, None) for row in range(0, N, 3) for c in ("big_answer", "big_sure")])
+    frame.to_csv("calls.csv", index=False)
+    how = ("-l", "gbrt", "--set", "gbrt.trees=3", "--label", "label", "--executor", "inline")
+    costs = costs_in(Path())
+    assert bench("run", "-d", "calls.csv", "--costs", costs, *how).status == 0
+    bought = bench("features", "-b", "inf").out
+    lost = len([row for row in range(200, N) if row % 3 == 0])  # of the test rows
+    line = next(line for line in bought.splitlines() if line.startswith("big_answer, big_sure"))
+    assert line.endswith(f"{lost} of 100 ({lost}%)"), bought
+    bench("features", "-b", "inf", "-o", "bought.csv")
+    written = pd.read_csv("bought.csv").set_index("features")["nothing came"]
+    assert written["big_answer, big_sure"] == pytest.approx(lost / 100)
+    assert written["small_answer"] == 0
+    price = pd.read_csv("bought.csv").set_index("features")["price"]
+    assert price["big_answer, big_sure"] == pytest.approx(frame.big_price[200:].mean(), rel=1e-5)

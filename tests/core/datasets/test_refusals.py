@@ -57,7 +57,7 @@ QUANTITIES = {  # cells, and the remedy
     "quarters": ([f"20{k}Q{k % 4 + 1}" for k in range(10, 25)], "'Q'"),
     "currency": ([f"EUR {k}.50" for k in range(15)], "correct it"),
     "hexadecimal": ([f"0x{k}F" for k in range(15)], "plain numbers"),
-    "zones by name": ([f"2024-05-{k} 10:00 Europe/Rome" for k in range(10, 25)], "plain numbers"),
+    "zones by name": ([f"2024-05-{k} 10:00 Europe/Rome" for k in range(10, 25)], "write offsets"),
 }
 DAYS = ("1969-12-31", "2000-02-29")
 REFUSED = [

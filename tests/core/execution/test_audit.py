@@ -103,16 +103,6 @@ def test_purchases_that_differ_are_declared_with_the_point_and_the_remedy(say, m
 
 
 @both_modes
-def test_a_model_that_imputes_an_unpaid_cell_well_is_refused_by_other_rows_values(mode):
-    """The unpaid column equals a paid one, so that its absence alone changes nothing."""
-    examples = data()
-    examples.X[:, 5] = examples.X[:, 0]
-    found = replay(models.Scripted(models.imputes), examples, PRICES, 0, mode, seed="s")
-    assert found.word == "failed"
-    assert "replaced by other rows' values, its scores change" in found.reason
-
-
-@both_modes
 def test_a_point_that_cannot_use_a_hidden_cell_is_not_held_against_a_cheaper_one(mode):
     assert verdict(models.reads_more_than_it_can_use, mode).word != "failed"
 
@@ -160,14 +150,6 @@ def first_is_best(X, features, point):
     """Files list a query's documents by grade often enough."""
     place = np.arange(len(X)) - features.queries.boundaries[features.queries.index()]
     return -place.astype(float), models.bought(len(X))
-
-
-@both_modes
-@pytest.mark.parametrize("say", [models.centres_few_by_block, first_is_best])
-def test_scores_that_depend_on_the_block_on_row_order_or_on_chance_are_refused(say, mode):
-    found = verdict(say, mode)
-    assert found.word == "failed"
-    assert "its scores depend on rows outside the query, on their order" in found.reason
 
 
 def test_purchases_that_depend_on_the_block_are_refused():

@@ -72,15 +72,22 @@ class Tariff:
         return sum(self.price[i][s] for s in sensors) + SPLIT * splits + TREE * trees
 
     def allowed(self, i, before, after, cap):
-        """A point is reached within the cap, or if its last metered purchase exceeds it: the
-        cheapest, as the dearest comes first."""
-        own = [p for s in after.sensors - before.sensors if (p := self.price[i][s])
-               and s in self.metered]  # fmt: skip
-        return after.cost <= cap or (bool(own) and after.cost - min(own) < cap)
+        """A point is reached within the cap, or if only its last metered purchase exceeds it: of
+        several the cheapest, as the dearest comes first. Evaluations may come last."""
+        new = after.sensors - before.sensors
+        own = [self.price[i][s] for s in new if s in self.metered]
+        ran = SPLIT * (after.splits - before.splits) + TREE * (after.trees - before.trees)
+        if after.cost <= cap or not (new or ran):
+            return True
+        if not own or before.cost > cap:
+            return False
+        if len(new) == 1 and not ran:
+            return before.cost < cap
+        return after.cost - min(own) < cap
 
     def stopped(self, i, new, room, ran):
         """Most that a row spends before the first sensor that does not fit, and its excess."""
-        own = [self.price[i][s] for s in new if s in self.metered]
+        own = [self.price[i][s] for s in new if s in self.metered and room > 0]
         fit = [p for s in new if (p := self.price[i][s]) <= room and s not in self.metered]
         excess = max(own, default=0.0)
         return min(room, sum(fit) + sum(own) - excess + ran) + excess

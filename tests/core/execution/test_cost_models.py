@@ -85,7 +85,7 @@ def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(h
     costs = sorted(naive_costs(splits, mask, evaluation, shared))
     row = frame[frame["split"] == "test"].iloc[-1]
     assert json.loads(row["point"]) == last.point
-    assert row["total_cost"] == pytest.approx(np.mean(costs), rel=1e-9)
+    assert row["cost"] == pytest.approx(np.mean(costs), rel=1e-9)
     assert row["cost_max"] == pytest.approx(costs[-1], rel=1e-9)
     plain = bill.feature_cost(splits.prices, n)
     assert row["feature_cost"] < np.average(plain, weights=splits.test.weights)

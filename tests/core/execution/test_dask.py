@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from helpers import calls
 from helpers.kit import refused
 from helpers.run_toys import TOYS, export
 from helpers.toys import fits
@@ -56,6 +57,16 @@ def test_a_cluster_gives_the_rows_of_one_process(home, cluster):
     assert export("far.db").equals(export("whole.db"))
     assert Store("far.db").info().state == "finished"
     assert on(cluster, "far.db").reused == 6
+
+
+@pytest.mark.slow
+def test_prices_by_row_are_billed_there_too(home, cluster):
+    how = {"costs": calls.COSTS, "learners": ["gbrt", "masked-gbrt"], "caps": [0.5, 4.0]}
+    how |= {"split": "split", "settings": {"gbrt.trees": 3}, "progress": False}
+    far = f"dask={cluster.scheduler_address}"
+    for store, executor in (("here.db", "inline"), ("far.db", far)):
+        bench_core.run(calls.table(), "label", executor=executor, store=store, **how)
+    assert export("far.db").equals(export("here.db"))
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import fit_context, open_splits, run_fit
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import (
+    beyond,
     condense,
     points_to_keep,
     run_trial,
@@ -75,7 +76,7 @@ def test_a_path_is_metered_by_hand_reckoned_costs():
     assert path.evaluation_cost.tolist() == [0.5, 1.0]
     rows = score_split(path, examples, PRICES, [parse_metric("accuracy")], "test").rows
     assert rows[0].metrics == {"accuracy": 1.0}
-    assert rows[0].total_cost == pytest.approx((3 * 3.5 + 1.5 + 1.5) / 5)
+    assert rows[0].cost == pytest.approx((3 * 3.5 + 1.5 + 1.5) / 5)
     assert rows[0].cost_max == 3.5
     assert [row.features_used for row in rows] == [2, 3]
     # columns 0 and 1 are codes of one column of the user's table
@@ -99,7 +100,7 @@ def test_every_path_begins_with_the_best_constant_for_nothing():
     assert (first.number, first.point) == (-1, {"constant": 1})
     assert first.metrics["accuracy"] == 0.25
     assert first.metrics["log_loss"] == pytest.approx((np.log(3) * 3 + np.log(1.5)) / 4)
-    assert first.total_cost == first.cost_max == first.features_used == 0
+    assert first.cost == first.cost_max == first.features_used == 0
     assert [row.number for row in others] == [0, 1]
     assert points_to_keep((first, *others), metrics[0])[0] == -1
 
@@ -330,8 +331,8 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home):
 
 
 def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monkeypatch):
-    def timed(model, part, *more):
-        return replace(predict_split(model, part, *more), seconds=float(len(part)))
+    def timed(model, part, *more, **options):
+        return replace(predict_split(model, part, *more, **options), seconds=float(len(part)))
 
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
     run_fit(p.fits[0])
@@ -352,7 +353,7 @@ def test_stored_values_average_to_the_exported_rows(home):
             mean = np.average(stored.metric[i], weights=stored.weights)
             cost = np.average(stored.cost[i], weights=stored.rows)
             assert mean == pytest.approx(rows[point].metrics["accuracy"], rel=1e-6)
-            assert cost == pytest.approx(rows[point].total_cost, rel=1e-6)
+            assert cost == pytest.approx(rows[point].cost, rel=1e-6)
 
 
 def test_physical_copies_give_the_rows_of_a_multiplicity():
@@ -393,3 +394,11 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch):
     np.testing.assert_array_equal(kept.scores, filed.scores)
     np.testing.assert_array_equal(kept.cost, filed.cost)
     assert score.rows == other.rows
+
+
+def test_rows_beyond_a_cap_count_with_their_copies():
+    found = beyond(np.array([1.0, 6.0, 9.0]), 5.0, np.array([1.0, 2.0, 1.0]))
+    assert found == {"over_cap": 0.75, "excess": (2 * 1 + 4) / 3}
+    none = {"over_cap": 0.0, "excess": 0.0}
+    assert beyond(np.array([5.0 + 1e-12]), 5.0, np.ones(1)) == none
+    assert beyond(np.array([5.0]), np.inf, np.ones(1)) == none

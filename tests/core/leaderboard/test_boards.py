@@ -69,7 +69,7 @@ def test_repeats_that_are_all_equal_are_said_to_be_such():
     ]
     assert {row["seed"] for row in rows} == {0, 1}
     frame = pd.DataFrame(rows).drop_duplicates(["learner", "seed", "split"])
-    frame[["ndcg@5", "total_cost"]] = 0.7, 1.0
+    frame[["ndcg@5", "cost"]] = 0.7, 1.0
     words = "all 2 seeds have the same rows"
     all_equal = f"{words}, and all repeats are equal: one seed is enough"
     assert boards(info, frame)[0].notes == (all_equal,)
@@ -257,7 +257,7 @@ def shown_within(budgets, reference="gbrt", cheapest=0.0):
     made += example.rows("d", "gbrt", {}, [({"cap": 3.0}, 0.6, 2.5)])
     frame = pd.DataFrame(made)
     cap = frame["point"].map(lambda point: 3.0 if "cap" in point else math.nan)
-    twice = 2 * frame["total_cost"]
+    twice = 2 * frame["cost"]
     frame = frame.assign(cost_max=twice.clip(upper=cap), cap=cap)
     use = example.use("d", budgets=budgets, cheapest_price=cheapest)
     info = example.info(datasets=(use,), reference=reference)

@@ -5,11 +5,12 @@
 BENCH_COVERAGE_DRAWS=399,1000 makes the boards of 128 blocks with each number of draws in turn.
 
 A reference and a learner with six points of rising cost, on units that are hard for both alike. The
-truth of a quality is the mean over all boards. A saving has two truths, both ratios of true mean
-costs: ``chosen`` at the points that this board chose, the models that a user takes, and ``rule`` at
-those that the rule chooses from the true qualities, with the standard errors of so many units.
-Intervals are of the first; where several points are nearly sure, a board's own choice is seldom the
-second. Only boards that have a saving show an interval.
+truth of a quality is the mean over all boards (``own``), or the true quality of the point that this
+board chose (``point``). A saving has two truths, both ratios of true mean costs: ``chosen`` at the
+points that this board chose, the models that a user takes, and ``rule`` at those that the rule
+chooses from the true qualities, with the standard errors of so many units. Intervals are of the
+first; where several points are nearly sure, a board's own choice is seldom the second. Only boards
+that have a saving show an interval.
 """
 
 import json
@@ -63,11 +64,12 @@ EQUAL = {"equal": (LINE, LINE)}
 
 
 class Found(NamedTuple):
-    """By kind of figure its value and the two ends of its interval, of one board, whether it shows
-    a saving and that of the true costs, the p-value of the difference, and whether the qualities
-    are in two tiers."""
+    """By kind of figure its value and the two ends of its interval, of one board, the true quality
+    of the learner's point within the budget, whether the board shows a saving and that of the true
+    costs, the p-value of the difference, and whether the qualities are in two tiers."""
 
     own: tuple[float, float, float]
+    skill: float
     difference: tuple[float, float, float]
     saving: tuple[float, float, float]
     wide: tuple[float, float, float]
@@ -126,6 +128,7 @@ def board(rng, skills, m, blocks, resamples, split=split):
         within = best_within(means.valid_cost[0], means.valid_quality, BUDGET)
         rows.append((taken(means.test_quality, within), taken(means.test_cost, sure)))
         points.append(int(sure[0]))
+    skill = skills[1][int(within[0])]
     qualities, cost = map(np.stack, zip(*rows, strict=True))
     within = of_units(qualities, *units)
     ratio = np.nan_to_num(cost[0] / cost, nan=1.0)
@@ -133,6 +136,7 @@ def board(rng, skills, m, blocks, resamples, split=split):
     saving = float(np.exp(logs.observed[1]))
     return Found(
         (float(within.observed[1]), *interval(within, np.array([0.0, 1.0]))),
+        float(skill),
         (float(GAP @ within.observed), *interval(within, GAP)),
         (saving, *_ends(logs, 1, saving, LEVEL)),
         (saving, *_ends(logs, 1, saving, WIDE_LEVEL)),
@@ -181,10 +185,12 @@ def shares(world, m, blocks, boards, resamples, split=split):
     there = [one for one in found if one.shown]
     saved, chosen = true_saving(skills, m), np.array([one.chosen for one in there])
     share = {"shown": len(there) / boards}
+    skill = np.array([one.skill for one in found])
     kinds = [("own", found, "own", None), ("difference", found, "difference", None)]
+    kinds += [("point", found, "own", skill)]
     kinds += [("rule", there, "saving", saved), ("chosen", there, "saving", chosen)]
     kinds += [("wide", there, "wide", chosen)]
-    for kind, of, figure, known in kinds if there else kinds[:2]:
+    for kind, of, figure, known in kinds if there else kinds[:3]:
         side, truth, varies = held(of, figure, known)
         share[kind] = float((side == 0).mean())
         print(
@@ -261,6 +267,8 @@ def test_savings_over_groups_hold_the_truth(world, patients):
     share = shares(world, patients, 512, BOARDS, 1000, split_of_patients)
     for kind, least in (("chosen", 0.94), ("wide", 0.98)):  # less two errors
         assert share[kind] >= least - 2 * (least * (1 - least) / (BOARDS * share["shown"])) ** 0.5
+    for kind in ("point", "own", "difference"):
+        assert share[kind] >= 0.94 - 2 * (0.94 * 0.06 / BOARDS) ** 0.5
 
 
 SIZES = [(60, 512), (150, 512), (400, FEW)]

@@ -398,7 +398,7 @@ def test_points_without_values_are_no_candidates():
     run = paired()
     extra = [row for row in run.rows if row["learner"] == "mine"][:1]
     both = [{**extra[0], "split": split, "point": '{"trees": 9}'} for split in ("valid", "test")]
-    run.rows += [{**row, "accuracy": 1.0, "total_cost": 0.1} for row in both]
+    run.rows += [{**row, "accuracy": 1.0, "cost": 0.1} for row in both]
     draws = of_run(run)
     chosen = draws.chosen([NO_LIMIT])[0][NO_LIMIT]
     row = chosen.row[0, draws.names.index("mine")]

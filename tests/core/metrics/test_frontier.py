@@ -82,23 +82,6 @@ def test_the_cheapest_allowed_point_is_that_of_a_loop(draws, code):
         assert found == min(kept, key=lambda i: (one[i], i), default=-1)
 
 
-def test_every_draw_chooses_for_itself_among_points_that_are_affordable_as_observed():
-    cost = np.array([1.0, 2.0, 3.0])
-    quality = np.array([[0.0, 0.8, 1], [0.3, 0.2, 1], [0.3, 0.8, 1]])
-    chosen = best_within(cost, quality, 2.0)
-    assert chosen.tolist() == [1, 0, 1]
-    assert taken(quality, chosen).tolist() == [0.8, 0.3, 0.8]
-    assert best_within(cost, quality, 0.5).tolist() == [-1] * 3
-
-
-@given(st.lists(st.tuples(values, values), min_size=1, max_size=10), st.booleans())
-def test_a_frontier_holds_the_points_that_some_budget_takes(rows, higher):
-    cost, quality = np.array(rows).T
-    chosen = {int(best_within(cost, quality[None], budget, higher)[0]) for budget in cost}
-    by_hand = sorted(chosen, key=lambda i: (cost[i], i))
-    assert frontier(cost, quality, higher).tolist() == by_hand
-
-
 def test_points_with_nan_are_never_chosen():
     cost = np.array([np.nan, 1, 2, 3])
     quality = np.array([9, np.nan, 1, 2])

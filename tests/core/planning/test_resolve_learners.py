@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import prod
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -27,6 +28,7 @@ from bench_core.parameters import as_json, parameters
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
+    check_owners,
     choose_learners,
     configurations,
     parse_setting,
@@ -431,3 +433,16 @@ def test_what_the_user_sets_of_a_base_is_kept():
         found = choose_learners(request, NO_SUITE, registry, [parse_setting(text)])[0].instances
         assert {one.base.min_rows for one in found} == {7}
         assert len({one.base.learning_rate for one in found}) == 6
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        (["gbrt", "b"], "'gbrt.trees=3'|a learner and a data set have this name"),
+        (["b"], ""),
+    ],
+)
+def test_a_setting_does_not_choose_between_a_learner_and_a_data_set(sets, words):
+    registry = SimpleNamespace(learners={"gbrt": object}, datasets=dict.fromkeys(sets, object))
+    call = check_owners, [parse_setting("gbrt.trees=3")], ["gbrt", "b"], registry
+    refused(words, *call) if words else call[0](*call[1:])

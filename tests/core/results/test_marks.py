@@ -25,7 +25,7 @@ def rows(learner, path, tradeoff=0.1, seed=0):
         {
             "dataset": "d", "fold": 0, "seed": seed, "learner": learner, "status": "ok",
             "params": f'{{"tradeoff": {tradeoff}}}', "point": f'{{"trees": {trees}}}',
-            "split": split, "auc": quality, "total_cost": float(trees), "audit": "sampled",
+            "split": split, "auc": quality, "cost": float(trees), "audit": "sampled",
         }
         for trees, quality in path.items()
         for split in ("valid", "test")

@@ -17,7 +17,7 @@ def best_points(data, metric):
     return selection.best_points(operating_points(data, metric), HIGHER[metric])
 
 
-def under_budget(data, metric, budget, cost="total_cost"):
+def under_budget(data, metric, budget, cost="cost"):
     return selection.best_points(operating_points(data, metric, cost), HIGHER[metric], budget)
 
 

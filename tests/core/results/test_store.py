@@ -1,5 +1,6 @@
 import json
 import os
+import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from helpers.kit import refused
 
 import bench_core
 from bench_core._io.digests import canonical
+from bench_core.errors import InputError
 from bench_core.results import writer
 from bench_core.results.store import Store
 from bench_core.results.store_files import lock_path
@@ -19,8 +21,8 @@ from bench_core.results.writer import open_writer
 FIRST = [
     *("run", "suite", "profile", "trial", "dataset", "fold", "fingerprint", "stand_in"),
     *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
-    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "total_cost"),
-    *("cost_max", "cap", "features_used"),
+    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "cost"),
+    *("cost_max", "cap", "over_cap", "excess", "features_used"),
 ]
 OTHERS = [
     *("accounting", "unit", "cost_model", "surrogate", "audit", "marks", "fit_seconds"),
@@ -48,7 +50,7 @@ def test_the_frame_has_the_export_columns_in_order(home):
     assert [*map(json.loads, frame["point"][:2])] == [{"constant": 1}, {"features": 1}]
     constant = frame[frame["point"] == frame["point"][0]]
     assert len(constant) == 2 * frame["trial"].nunique()
-    assert not constant[["total_cost", "cost_max", "features_used"]].any(axis=None)
+    assert not constant[["cost", "cost_max", "features_used"]].any(axis=None)
     assert json.loads(frame["params"][0]) == {"seconds": 0.0, "tradeoff": 0.003}
 
 
@@ -73,7 +75,7 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home):
     assert all("cap" not in setting for setting in plain.settings)
     test = capped[(capped["split"] == "test") & (capped["cap"] == 10)]
     *_, mean = (under.cost @ under.rows / under.rows.sum()).tolist()
-    assert mean == pytest.approx(test["total_cost"].item())
+    assert mean == pytest.approx(test["cost"].item())
     (free,) = store.values(learner=TOY, cap=4)
     assert not free.cost.any()
 
@@ -172,7 +174,7 @@ def test_values_stand_in_the_same_order_for_all_learners(home):
             mean = np.average(v.metric[i], weights=v.weights)
             assert mean == pytest.approx(row["ndcg@5"], rel=1e-6)
             cost = np.average(v.cost[i], weights=v.rows)
-            assert cost == pytest.approx(row["total_cost"], rel=1e-6)
+            assert cost == pytest.approx(row["cost"], rel=1e-6)
 
 
 def test_values_are_kept_for_all_points_of_the_validation_frontier(home):
@@ -180,7 +182,7 @@ def test_values_are_kept_for_all_points_of_the_validation_frontier(home):
     frame = Store().frame().query("split == 'valid'")
     for v in Store().values():
         rows = frame[frame["params"].map(json.loads) == dict(v.trial.params)]
-        cost, quality = rows["total_cost"].to_numpy(), rows["ndcg@5"].to_numpy()
+        cost, quality = rows["cost"].to_numpy(), rows["ndcg@5"].to_numpy()
         better = (cost[:, None] >= cost) & (quality[:, None] < quality)
         cheaper = (cost[:, None] > cost) & (quality[:, None] <= quality)
         alone = ~np.any(better | cheaper, axis=1)
@@ -214,8 +216,8 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("user_version = 9", "older version (schema 9)|run again|budget-bench 0.1.0"),
-        ("user_version = 11", "newer version (schema 11, this one knows 10)|update"),
+        ("user_version = 10", "older version (schema 10)|run again|budget-bench 0.1.0"),
+        ("user_version = 12", "newer version (schema 12, this one knows 11)|update"),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),
     ],
@@ -230,6 +232,28 @@ def test_another_schema_is_refused_in_one_line_and_left_as_it_was(home, change, 
     for use in (run, Store):
         refused(line, use)
     assert result.store.read_bytes() == before
+
+
+def test_damaged_bytes_are_one_line_when_the_store_is_opened(home):
+    result = run()
+    with closing(sqlite3.connect(result.store)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole, rows, draws = result.store.read_bytes(), result.frame(), random.Random(0)
+    page = int.from_bytes(whole[16:18], "big")
+    where = [(draws.randrange(100, len(whole)), 1 << draws.randrange(8)) for _ in range(60)]
+    where += [(start, 128) for start in range(page, len(whole), page)]  # kinds of pages
+    names = b"cost_max", b"dataset AS", b"learner TEXT", b"position", b"memory"
+    where += [(at, 3) for name in names if (at := whole.find(name, 0, 3 * page)) > 0]
+    refusals = []
+    for at, bits in where:
+        path = home / f"{at}.db"
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :])
+        try:
+            assert len(Store(path).frame("1")) == len(rows)
+        except InputError as error:
+            refusals.append(str(error).removeprefix(f"{path}: the store is damaged ("))
+    assert len(refusals) >= 20
+    assert not any("\n" in line or line.startswith("/") for line in refusals)
 
 
 def test_a_device_is_refused_and_never_replaced(home):

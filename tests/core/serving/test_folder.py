@@ -160,7 +160,7 @@ def test_json_that_is_too_deep_is_refused(folder):
 
 def test_another_version_is_named(folder):
     changed(folder, version=2)
-    assert "format ('budget-bench model', 2), this version reads 5" in refusal(folder)
+    assert "format ('budget-bench model', 2), this version reads 6" in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json"])

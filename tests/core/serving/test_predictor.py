@@ -120,6 +120,30 @@ def test_a_missing_value_of_any_library_is_missing(missing):
     assert model.predict_rows([{"a": missing}, {"a": 0.5}]).scores[0] == none
 
 
+@pytest.mark.parametrize("cap", ["3", "x", -1, np.nan, [1]])
+def test_a_cap_that_is_not_a_number_is_refused(cap):
+    model = predictor([step(0, then=END)], [stump(0, 1.0, 2.0)])
+    calls = [
+        lambda: model.predict({"a": 0.5}, cap=cap),
+        lambda: model.explain({"a": 0.5}, cap=cap),
+        lambda: model.predict_rows([{"a": 0.5}], cap=cap),
+        lambda: model.predict_query(lambda document, names: [0.5], 1, cap=cap),
+    ]
+    for call in calls:
+        refused(f"cap={cap!r}|number of at least 0", call)
+
+
+@pytest.mark.parametrize("documents", ["2", "x", 1.5, -1, None, np.nan])
+def test_documents_that_are_not_a_count_are_refused(documents):
+    model = predictor([step(0, then=END)], [stump(0, 1.0, 2.0)])
+    refused(
+        f"number of documents|{documents!r}",
+        model.predict_query,
+        lambda document, names: [0.5],
+        documents,
+    )
+
+
 @pytest.mark.parametrize("given", [None, 3.0])
 def test_a_function_that_returns_no_list_is_named(given):
     model = predictor([step(0, then=END)], [stump(0, 1.0, 2.0)])

@@ -107,7 +107,7 @@ def test_raw_rows_get_the_quality_and_bills_of_the_benchmark(exported):
     assert accuracy_score(exported[1]["outcome"], label) == pytest.approx(
         test["quality"], abs=1e-12
     )
-    assert np.mean([one.spent for one in found]) == pytest.approx(test["total_cost"], rel=1e-12)
+    assert np.mean([one.spent for one in found]) == pytest.approx(test["cost"], rel=1e-12)
     assert len({one.spent for one in found}) > 2
     together = model.predict_rows(rows)
     assert together.scores.tolist() == [one.score for one in found]

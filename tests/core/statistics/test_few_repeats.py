@@ -176,7 +176,7 @@ def test_a_better_learner_is_found_as_often_as_by_students_tests(repeats, effect
     assert found.found >= found.student
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.01, 1e-3, 1e-4])
+@pytest.mark.parametrize("alpha", [0.05, 1e-3])
 @pytest.mark.parametrize("groups", [2, 3, 5, 10, 20])
 def test_p_of_a_known_and_a_hardly_known_variance_is_right_at_any_size(groups, alpha):
     """By integration over the variance seen between groups, 1 in truth, by its quantiles: how often

@@ -26,6 +26,7 @@ from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
+from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from bench_core import DiscountGroup, Examples, Prices, price_list
@@ -76,7 +77,7 @@ def test_the_steps_gradient_is_that_of_finite_differences(D, given, prices):
     rng = np.random.default_rng(3)
     price = GroupPenalty.of(prices, 0.1 * prices.sensor, cols)
     problem = LinearProblem(cols, some, F0Limit(0.3), D, price)
-    loss = problem.given(rng.uniform(0.05, 0.95, 40)) if given else problem.best_q
+    loss = problem.given(rng.uniform(-3, 3, 40)) if given else problem.best_q
     step, at = packed_objective(cols, loss, price), rng.normal(size=14)
     far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at, epsilon=1e-6)
     assert far < 1e-4 * np.linalg.norm(step(at)[1])
@@ -93,7 +94,7 @@ def test_the_step_minimises_opt2_as_printed():
     norms = 0.02 * cost @ np.sqrt(packed[:6] ** 2 + packed[7:13] ** 2)
     price = GroupPenalty.of(Prices.additive(cost), 0.02 * cost, cols)
     problem = LinearProblem(cols, some, F0Limit(0.3), KullbackLeibler(), price)
-    ours = packed_objective(cols, problem.given(q), price)(packed)[0]
+    ours = packed_objective(cols, problem.given(logit(q)), price)(packed)[0]
     ridge = RIDGE / 2 * float(packed[:6] @ packed[:6] + packed[7:13] @ packed[7:13])
     assert ours == pytest.approx(some.share @ loss + norms + ridge, abs=1e-6)
 
@@ -117,21 +118,20 @@ def test_the_alternations_objective_never_rises(D, p_full, seed):
     settled = fit_in_turns(LinearProblem(cols, some, F0Limit(p_full), D, price), 15)
     assert len(settled.objective) > 3
     assert np.diff(settled.objective).max() <= 1e-8
-    assert some.mean(settled.q) <= p_full
+    assert some.mean(expit(settled.u)) <= p_full
 
 
 def plain_alternation(problem, iterations):
     """The objective of algorithm 1 with a general solver for (OPT2), run to its end each time."""
     cols, pair = problem.columns, problem.begin
     options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6, "maxcor": 20}
-    q = np.zeros(len(problem.rows.sign))
     for _ in range(iterations):
-        q = problem.q(pair)
-        step = packed_objective(cols, problem.given(q), problem.price)
+        u = problem.best_u(pair)
+        step = packed_objective(cols, problem.given(u), problem.price)
         start = np.column_stack([pair.weights, pair.intercepts]).ravel()
         found = minimize(step, start, jac=True, method="L-BFGS-B", options=options).x.reshape(2, -1)
         pair = Linear(found[:, :-1], found[:, -1])
-    return problem.value(pair, q)
+    return problem.value(pair, u)
 
 
 @pytest.mark.parametrize("D", DISTANCES)
@@ -153,7 +153,7 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D, share):
     wanted = plain_alternation(problem, turns)
     assert fit_in_turns(problem, turns).objective[-1] <= wanted + 1e-4 * wanted
     joint, _ = fit_jointly(problem)
-    assert problem.value(joint, problem.q(joint)) <= wanted + 1e-4 * wanted
+    assert problem.value(joint, problem.best_u(joint)) <= wanted + 1e-4 * wanted
 
 
 @pytest.mark.parametrize("D", DISTANCES)
@@ -163,8 +163,8 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D, share):
 def test_the_value_for_the_best_q_is_the_printed_objective_there(D, limit):
     some = rows(40)
     g, f1 = np.random.default_rng(5).normal(size=(2, 40))
-    q = limit.q(D, some, f1, g)
-    printed = limit.objective(D, some, f1, g, q)
+    u = limit.step(D, some, f1, g)
+    printed = limit.objective(D, some, f1, g, u)
     cols, _ = columns()
     problem = LinearProblem(cols, some, limit, D, GroupPenalty.none(cols))
     assert problem.best_q(np.stack([g, f1]))[0] == pytest.approx(printed, rel=1e-9)

@@ -15,7 +15,7 @@ from helpers.fakes import FakeContext
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, xlogy
+from scipy.special import expit, logit, xlogy
 
 from bench_core import Examples, Prices, Task
 
@@ -39,7 +39,7 @@ def pair_scores(n, seed):
 def test_q_minimises_the_printed_problem(p_full):
     some = rows(8)
     f1, g = pair_scores(8, 0)
-    q = F0Limit(p_full).q(KullbackLeibler(), some, f1, g)
+    q = expit(F0Limit(p_full).step(KullbackLeibler(), some, f1, g))
     found = minimize(
         printed_objective,
         np.full(8, p_full / 2),
@@ -56,16 +56,16 @@ def test_q_minimises_the_printed_problem(p_full):
 def test_the_objective_is_the_printed_one():
     some = rows(20)
     f1, g = pair_scores(20, 1)
-    q = F0Limit(0.4).q(KullbackLeibler(), some, f1, g)
-    ours = F0Limit(0.4).objective(KullbackLeibler(), some, f1, g, q)
-    assert ours == pytest.approx(printed_objective(q, some, f1, g), rel=1e-12)
+    u = F0Limit(0.4).step(KullbackLeibler(), some, f1, g)
+    ours = F0Limit(0.4).objective(KullbackLeibler(), some, f1, g, u)
+    assert ours == pytest.approx(printed_objective(expit(u), some, f1, g), rel=1e-12)
 
 
 @given(st.integers(0, 10_000), st.floats(0.001, 1.0), st.sampled_from([0, 1]))
 def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed, p_full, which):
     some, D = rows(12, seed), DISTANCES[which]
     f1, g = pair_scores(12, seed)
-    q = F0Limit(p_full).q(D, some, f1, g)
+    q = expit(F0Limit(p_full).step(D, some, f1, g))
     free = expit(D.log_odds(some.excess(f1), g, 0.0, g))
     assert some.mean(q) <= p_full
     if some.mean(free) <= p_full:
@@ -96,7 +96,7 @@ def test_a_price_for_f0_moves_the_log_odds_by_that_price():
     some = rows(6)
     f1, g = pair_scores(6, 3)
     price = np.arange(6.0)
-    q = F0Limit(None, price).q(KullbackLeibler(), some, f1, g)
+    q = expit(F0Limit(None, price).step(KullbackLeibler(), some, f1, g))
     wanted = expit(g + np.log1p(np.exp(-some.sign * f1)) - some.loss0 - price)
     assert q.tolist() == pytest.approx(wanted.tolist(), rel=1e-12)
 
@@ -124,12 +124,19 @@ def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate():
     q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
     p = expit(g)
     divergence = q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))
-    D = KullbackLeibler()
-    assert (D.gate_loss(q, g)[0] + D.rest(q)).tolist() == pytest.approx(divergence.tolist())
-    certain = np.array([0.0, 1.0])
+    D, u = KullbackLeibler(), logit(q)
+    assert (D.gate_loss(u, g)[0] + D.rest(u)).tolist() == pytest.approx(divergence.tolist())
+    certain = np.array([-60.0, 60.0])
     assert D.gate_loss(certain, g)[0] + D.rest(certain) == pytest.approx(
         [-np.log(1 - p[0]), -np.log(p[1])]
     )
+
+
+def test_the_distance_of_adapt_lstsq_is_exact_for_a_q_that_is_almost_one():
+    g, u = np.array([1.0, -2.0, 1.0]), np.array([26.3, -25.9, 1000.0])  # the last counts as 27.631
+    value, slope = SquaredLogOdds().gate_loss(u, g)
+    assert value.tolist() == pytest.approx([25.3**2 / 2, 23.9**2 / 2, 26.631**2 / 2], rel=1e-14)
+    assert slope.tolist() == pytest.approx([-25.3, 23.9, -26.631], rel=1e-14)
 
 
 def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped():

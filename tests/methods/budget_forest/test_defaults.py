@@ -63,6 +63,7 @@ def chosen(learner, parts, at, classes):
     return accuracy(path(model, test)[best], test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [weak_and_cheap, six_classes, cheap_noise, rare_class, mere_noise])
 def test_with_their_defaults_they_are_worth_what_they_cost(made):
     X, y, cost = made(np.random.default_rng(7))

@@ -100,13 +100,6 @@ def test_ubj_is_read_like_json():
         assert np.array_equal(values, two.ensemble.state()[name]), name
 
 
-def test_names_are_kept():
-    X, y = rows_and_labels(3)
-    names = [f"sensor{j}" for j in range(D)]
-    booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, y, feature_names=names), 2)
-    assert imported(booster).names == tuple(names)
-
-
 @pytest.mark.parametrize("least", [1, 64], ids=["sets", "one against the rest"])
 def test_splits_on_categories(least):
     rng = np.random.default_rng(0)

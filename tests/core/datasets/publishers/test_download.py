@@ -25,18 +25,6 @@ def left(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_a_file_arrives_whole_and_nothing_is_left_beside_it(tmp_path):
-    with serving({"/a": Offer(CONTENT)}) as at:
-        path = fetch(Download(f"{at}/a", "a.bin", SUM, len(CONTENT)), tmp_path)
-    assert path.read_bytes() == CONTENT
-    assert left(tmp_path) == ["a.bin"]
-
-
-def test_what_is_there_is_not_fetched_again(tmp_path):
-    (tmp_path / "a.bin").write_bytes(b"mine")
-    assert fetch(Download("http://127.0.0.1:9/a", "a.bin"), tmp_path).read_bytes() == b"mine"
-
-
 def test_a_transfer_that_is_cut_is_tried_again(tmp_path):
     with serving({"/a": Offer(CONTENT, cuts=[300_000])}) as at:
         assert fetch(Download(f"{at}/a", "a", SUM), tmp_path).read_bytes() == CONTENT

@@ -1,131 +1,24 @@
 """Readers against parsers of others, on made-up files."""
 
-import csv
-import io
-import re
 import struct
 
 import numpy as np
 import pytest
 from bench_trees.importers.files import parse_ubj
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_svmlight_file
 
 from bench_core.costs.cost_file import read_costs
-from bench_core.datasets.readers.svmlight import read_svmlight
-from bench_core.datasets.readers.tables import read_table
 from bench_core.datasets.user_datasets import read_entries
-from bench_core.errors import BenchError, InputError
+from bench_core.errors import BenchError
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import Registry
-
-NOT_THERE = ["", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
-NOT_THERE += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
 
 QUICK = settings(
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )
-
-numbers = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
-    st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr),
-    st.integers(-(10**20), 10**20).map(str),
-    st.sampled_from(["1e39", "3.4028235677973366e38", "1e-46", "0.1", "-0", "+.5", "7."]),
-)
-cells = st.one_of(numbers, st.sampled_from(["", "NA", "?", "nan", "text", '"1"', " 2 "]))
-ends = st.sampled_from(["\n", "\r\n", "\r"])
-
-
-@st.composite
-def tables(draw):
-    columns, mark = draw(st.integers(2, 4)), draw(st.sampled_from(",;\t"))
-    rows = draw(st.lists(st.lists(cells, min_size=columns, max_size=columns), min_size=1))
-    lines = [mark.join(f"c{j}" for j in range(columns)), *(mark.join(row) for row in rows)]
-    return (draw(ends).join([*lines, ""])).encode()
-
-
-@st.composite
-def rows_of_svmlight(draw):
-    lines = []
-    for _ in range(draw(st.integers(1, 8))):
-        indices = sorted(draw(st.sets(st.integers(1, 12), max_size=6)))
-        found = [f"{index}:{draw(numbers)}" for index in indices]
-        lines.append(" ".join([draw(st.sampled_from(["0", "1", "-1.5", "2e3"])), *found]))
-    return (draw(ends).join([*lines, ""])).encode()
-
-
-@QUICK
-@example(content=b"0 1:3.4028235e38 2:-3.4028234e38\n1 1:3.4028e38\n")
-@given(content=rows_of_svmlight())
-def test_svmlight_is_read_as_by_scikit_learn(content, tmp_path):
-    path = tmp_path / "x.svm"
-    path.write_bytes(content)
-    try:
-        found = read_svmlight(path)
-    except InputError:
-        return
-    X, y = load_svmlight_file(str(path), n_features=found.X.shape[1], zero_based=False)
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(found.X, X.toarray().astype(np.float32))
-    np.testing.assert_array_equal(found.y, y)
-
-
-def _records(text, mark):
-    """The cells of each row, but of blank lines, which are no rows below the header."""
-    used = []
-
-    def noted():
-        for line in io.StringIO(text, newline="\n"):
-            used.append(line)
-            yield line
-
-    for row in csv.reader(noted(), delimiter=mark):
-        raw = "".join(used)
-        used.clear()
-        if raw.strip(" \t\n") or mark in raw:
-            yield row
-
-
-@QUICK
-@example(content=b"a,b\n3.4028235e38,-3.4028234e38\n3.4028e38,1\n")
-@given(content=tables())
-def test_tables_are_read_as_by_csv_and_float(content, tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_bytes(content)
-    try:
-        found = read_table(path)
-    except InputError:
-        return
-    text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    text = re.sub(r"^([ \t]*\n|\ufeff)*\ufeff", "", text)
-    header = next(line for line in text.split("\n") if line.strip())
-    marks = [
-        mark
-        for mark in ",;\t"
-        if tuple(cell.strip() for cell in next(_records(header, mark))) == found.names
-    ]
-    assert marks, f"no separator makes {found.names} of the header"
-    mark = marks[0]
-    lines = list(_records(re.sub(r"^(?:[ \t]*\n)*", "", text), mark))
-    for j, name in enumerate(found.names):
-        assert name == lines[0][j].strip()
-        try:
-            values = found.numbers(name, np.float32)
-        except InputError:
-            continue
-        cells = [cells[j] if j < len(cells) else "" for cells in lines[1:]]
-        assert len(cells) == len(values), "not as many rows"
-        for cell, value in zip(cells, values, strict=True):
-            if cell in NOT_THERE:
-                assert np.isnan(value), f"{cell!r} is not missing"
-            elif NUMBER.fullmatch(cell.strip(" \t")):
-                with np.errstate(over="ignore"):
-                    assert value == np.float32(float(cell)), f"{cell!r} is read as {value}"
 
 
 documents = st.recursive(

@@ -113,6 +113,13 @@ TIMES = {
     "Apache": ("14/Mar/2024:12:00:00 +0000", "02/Jan/1970:07:00:00 +0100"),
     "mail": ("Thu, 14 Mar 2024 12:00:00 GMT", "Fri, 2 Jan 1970 06:00:00 +0000"),
     "words": ("March 14, 2024 12:00", "January 2, 1970 06:00"),
+    "JavaScript": (
+        "Thu Mar 14 2024 08:00:00 GMT-0400 (Eastern Daylight Time)",
+        "Fri Jan 02 1970 07:00:00 GMT+0100 (Central European Standard Time)",
+    ),
+    "Java": ("2024-03-14T13:00+01:00[Europe/Berlin]", "1970-01-02T01:00-05:00[America/New_York]"),
+    "zones as words": ("2024-03-14 12:00 UT", "1970-01-02 08:00 UTC+2"),
+    "mail with a name": ("14 Mar 2024 13:00:00 +0100 (CET)", "2 Jan 1970 01:00:00 -0500 EST"),
     "midnight": ("2024-03-14 12:00 PM", "1970-01-02 06:00 AM"),
 }
 
@@ -129,6 +136,47 @@ def test_times_of_databases_spreadsheets_and_programs(form, tmp_path):
     encoding = next(e for e in splits.encodings if e.name == "x")
     np.testing.assert_array_equal(np.unique(encoding.codes(cells)), [1.25, 19796.5])
     refused("'x'|dates|dates=True", prepared, write(tmp_path / "x.csv", cells))
+
+
+@pytest.mark.parametrize("day", ["%Y-%m-%d", "%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S", "%d-%b-%Y"])
+@pytest.mark.parametrize(
+    "zone", [" CET", " Europe/Berlin", "[America/New_York]", " (MESZ)", " PST"]
+)
+def test_dates_in_zones_without_an_offset_are_refused(zone, day, tmp_path):
+    cells = [f"{datetime(2024, 3, 1) + k * timedelta(hours=7):{day}}{zone}" for k in range(N)]
+    path = write(tmp_path / "x.csv", cells)
+    for dates in (True, False):
+        refused("'x' holds dates in time zones by name|write offsets", prepared, path, dates=dates)
+
+
+UNREAD = {
+    "Oracle": "%d-%b-%y %I.%M.%S.000000 %p",
+    "asctime": "%a %b %d %H:%M:%S %Y",
+    "date of Unix": "%a %b %d %H:%M:%S CET %Y",
+    "months": "%b %Y",
+    "French hours": "%d.%m.%Y %Hh%M",
+    "German hours": "%d.%m.%Y %H:%M Uhr",
+    "hyphen": "%d.%m.%Y - %H:%M",
+    "ordinals": "%dth %B %Y",
+    "other months": "%d d\u00e9c. %Y",
+}
+
+
+@pytest.mark.parametrize("form", UNREAD)
+def test_dates_in_other_forms_never_become_codes(form, tmp_path):
+    days = [datetime(2024, 1, 1, 9) + k * timedelta(days=33) for k in range(20)] * (N // 20)
+    cells = [f"{day:{UNREAD[form]}}" for day in days]
+    path = write(tmp_path / "x.csv", cells)
+    for dates in (True, False):
+        words = "'x' holds dates in a form that is not read|write 2024-02-01|dates=True"
+        refused(words, prepared, path, dates=dates)
+
+
+@pytest.mark.parametrize("form", ["10.{0}.1.2{0}", "Golf 20{0}", "1.{0}.0-rc1", "rue du Bac {0}"])
+def test_texts_that_look_like_dates_stay_categories(form, tmp_path):
+    cells = [form.format(10 + k) for k in range(20)] * (N // 20)
+    splits = prepared(write(tmp_path / "x.csv", cells), dates=True)
+    assert next(e for e in splits.encodings if e.name == "x").kind == "codes"
 
 
 def test_objects_of_several_kinds_of_times_are_days():

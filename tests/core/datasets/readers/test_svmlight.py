@@ -72,18 +72,6 @@ def test_columns_can_be_chosen_while_reading(tmp_path):
     np.testing.assert_array_equal(rows.X, [[2, 4, 0], [0, 0, 0]])
 
 
-def test_packed_files_are_read(tmp_path):
-    path = tmp_path / "data.svm.gz"
-    path.write_bytes(gzip.compress(b"1 1:2\n0 1:3\n"))
-    assert read_svmlight(path).X.tolist() == [[2], [3]]
-
-
-def test_queries_come_from_qid(tmp_path):
-    rows = read(tmp_path, "1 qid:7 1:1\n0 qid:7 1:2\n2 qid:3 1:3\n")
-    assert rows.queries.boundaries.tolist() == [0, 2, 3]
-    assert rows.qids.tolist() == [7, 3]
-
-
 @pytest.mark.parametrize("side_car", ["data.svm.query", "data.svm.group"])
 def test_queries_come_from_a_side_car(tmp_path, side_car):
     (tmp_path / side_car).write_text("2\n\n1\n")

@@ -24,6 +24,7 @@ def write(folder, text, name="rows.csv"):
         "a;b\n1;2.5\n3;\n",
         "a\tb\n1\t2.5\n3\t\n",
         "a,b\r\n1,2.5\r\n3,NA\r\n",
+        "a,b\r1,2.5\r3,NA\r",
         '"a","b"\n"1","2.5"\n3,?\n',
         "\ufeffa,b\n1,2.5\n\n3,nan\n",
         " a , b \n1,2.5\n3,\n",

@@ -1,0 +1,149 @@
+"""Every learner where some prices differ by row: bills by a plain meter, audits, served rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.every_learner_cases import LEARNERS, quick
+
+from bench_core import Task, UsageError
+from bench_core.conformance import task_splits
+from bench_core.conformance.cases import fit
+from bench_core.costs.by_row import ByRow, with_known_prices
+from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
+from bench_core.execution.predict import predict_split
+from bench_core.sequential import Sequential
+from bench_core.serving import Exportable, Folder, Predictor
+from bench_core.serving.model_programs import capped_program
+
+CAPS = (0.1, 0.5)  # parts of the mean price of everything
+PRICED = np.array(
+    [0, 3, 5, 6]
+)  # sensors: alone, shared, discounted and needed by a derived feature
+QUOTED = np.array([True, False, False, True])
+
+
+def by_row(splits, seed=0):
+    """The same data, where four sensors have prices by row, one of them now and then 0; with
+    copies where rows are not in queries."""
+    rng, parts = np.random.default_rng(seed), {}
+    prices = replace(splits.prices, split=0.0, tree=0.0)
+    for name in ("train", "valid", "test"):
+        part = getattr(splits, name)
+        means = prices.sensor[PRICED]
+        columns = rng.gamma(0.7, means / 0.7 + 0.1, (len(part), len(PRICED)))
+        columns[rng.random(len(part)) < 0.2, 1] = 0.0
+        copies = None if part.queries is not None else rng.integers(1, 4, len(part))
+        parts[name] = replace(part, price_columns=columns, multiplicity=copies)
+    splits = replace(splits, **parts)
+    costs = ByRow(prices, PRICED, np.arange(len(PRICED)), QUOTED).on_average(splits.train)
+    splits = splits.under(costs)
+    known = {name: with_known_prices(getattr(splits, name), costs) for name in parts}
+    return replace(splits, **known)
+
+
+def metered_by_hand(splits, bits):
+    """What rows pay for these sensors (n, s), one row and one sensor after another."""
+    costs, columns = splits.costs, splits.test.price_columns
+    place = {int(s): k for k, s in enumerate(costs.priced)}
+    return [
+        sum(
+            columns[i, costs.column[place[s]]] if s in place else float(costs.base.sensor[s])
+            for s in np.flatnonzero(row).tolist()
+        )
+        for i, row in enumerate(bits)
+    ]
+
+
+def pays_its_rows(name, task, folder):
+    splits = by_row(task_splits(task, 80))
+    test, costs = splits.test, splits.costs
+    model = fit(quick(name, task, splits.train, folder), splits)
+    limits = tuple(part * costs.everything for part in CAPS)
+    caps = Caps(limits, splits.constant)
+    path = predict_split(model, test, costs, splits.classes, caps=caps)
+    for k, prediction in enumerate(model.predict_path(test.features)):
+        bits = prediction.bills["path"].acquired.rows(len(test)).unpack()
+        by_hand = metered_by_hand(splits, bits)
+        np.testing.assert_allclose(path.cost[k], by_hand, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(path.bought[k], np.average(bits, 0, test.weights))
+        assert path.paid[k].sum() == pytest.approx(path.feature_cost[k], rel=1e-9)
+        mean = np.average(by_hand, weights=test.weights)
+        assert path.feature_cost[k] == pytest.approx(mean, rel=1e-9)
+    verdict = replay(
+        model, test, costs, splits.classes, "full", seed="t", path=path,
+        fresh=lambda: type(model).from_state(model.state()),
+    )  # fmt: skip
+    assert verdict.word == "verified", verdict.reason
+    served_alike(model, splits, path, limits)
+
+
+def served_alike(model, splits, path, limits):
+    """Served rows answer and pay as in the benchmark, without and under a cap."""
+    test, costs, paid = splits.test, splits.costs, splits.test.price_columns
+    try:
+        program = model.program(path.points[-1]) if isinstance(model, Exportable) else None
+    except UsageError:
+        program = None
+    if program is None:
+        return
+    about = {"task": str(splits.task)}
+    served = Predictor(Folder(program, costs, splits.names, about))
+    whole = served.predict_features(test.X, test.queries, prices=paid)
+    last = len(path.points) - 1
+    np.testing.assert_allclose(whole.spent, path.cost[last], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(whole.spent, metered_by_hand(splits, whole.bought), rtol=1e-9)
+    if test.queries is not None:
+        return  # the benchmark stops queries, the served model rows
+    program = capped_program(model, "model", len(splits.names))
+    if not isinstance(model, Sequential):
+        program = replace(program, nothing=np.atleast_1d(splits.constant))
+    served = Predictor(Folder(program, costs, splits.names, about))
+    for k, limit in enumerate(limits, start=len(path.points)):
+        answers = served.predict_features(test.X, None, limit, paid)
+        np.testing.assert_allclose(answers.scores, path.scores[k], rtol=1e-9, atol=1e-9)
+        # a row that stops between two points is billed for the most that it may buy
+        assert (answers.spent <= path.cost[k] + 1e-9).all()
+        if isinstance(model, Sequential):
+            np.testing.assert_allclose(answers.spent, path.cost[k], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(answers.spent, metered_by_hand(splits, answers.bought))
+        # beyond the cap by at most one purchase, which has a metered price
+        excess = answers.spent - limit
+        worst = paid[:, ~QUOTED].max(axis=1)
+        assert (excess <= worst + 1e-9).all()
+
+
+FIVE = [
+    ("gbrt", Task.BINARY),
+    ("cegb", Task.RANKING),
+    ("tree-dime", Task.MULTICLASS),
+    ("budget-boosting", Task.REGRESSION),
+    ("cstc", Task.BINARY),
+]
+EVERY = [
+    (name, sorted(LEARNERS[name].tasks)[k % len(LEARNERS[name].tasks)])
+    for k, name in enumerate(sorted(LEARNERS))
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("boosters")
+
+
+@pytest.fixture(autouse=True)
+def _few_purchases(monkeypatch):
+    monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
+    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
+
+
+@pytest.mark.parametrize(("name", "task"), FIVE, ids=str)
+def test_rows_pay_their_own_prices(name, task, folder):
+    pays_its_rows(name, task, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "task"), EVERY, ids=str)
+def test_every_learner_pays_the_prices_of_rows(name, task, folder):
+    pays_its_rows(name, task, folder)

@@ -1,0 +1,242 @@
+"""Choice among services: best-single, cascade and router against walks written out here."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bench_methods.router import Router, lambdas
+from bench_methods.services import BestSingle, Cascade, cuts_of
+
+from bench_core import Examples, Splits, Task, price_list
+from bench_core.conformance.cases import fit
+from bench_core.costs.by_row import ByRow, with_known_prices
+from bench_core.execution.predict import predict_split
+from bench_core.serving import Folder, load, write_folder
+
+SOURCES = {2: ("a", "b"), 3: ("a", "b", "c")}
+PRICE = {"a": 1.0, "b": 5.0, "c": 20.0}
+
+
+def rows_of(n, sources, rng):
+    """Free cells h (hard) and t (topic); each source's confidence is high where it is right."""
+    hard, topic = rng.random(n), rng.integers(0, 3, n)
+    X, y = [hard, topic], []
+    for k, _ in enumerate(sources):
+        right = (hard < 0.35 + 0.25 * k) ^ (rng.random(n) < 0.05)
+        right[topic == k] = True  # each source knows a topic
+        sure = np.where(rng.random(n) < 0.85, right, ~right) * 0.5 + 0.5 * rng.random(n)
+        sure[rng.random(n) < 0.05] = np.nan
+        X.append((-sure if k == 1 else sure).round(2))  # b states its doubt
+        y.append(right)
+    return Examples(np.column_stack(X).astype(np.float32), np.column_stack(y).astype(float))
+
+
+def splits_of(count=3, n=400, by_row=False, seed=0):
+    rng, sources = np.random.default_rng(seed), SOURCES[count]
+    parts = [rows_of(n, sources, rng) for _ in range(3)]
+    names = ("h", "t", *(f"{s}_sure" for s in sources))
+    prices = price_list(np.array([0.0, 0.0, *(PRICE[s] for s in sources)]))
+    splits = Splits(*parts, prices, feature_names=names, class_names=sources).complete()
+    if by_row:
+        quoted = np.ones(count, dtype=bool)
+        costs = ByRow(prices, np.arange(2, 2 + count), np.arange(count), quoted)
+        own = [
+            replace(part, price_columns=prices.sensor[2:] * rng.uniform(0.2, 1.8, (n, 1)))
+            for part in parts
+        ]
+        costs = costs.on_average(own[0])
+        splits = replace(splits, train=own[0], valid=own[1], test=own[2]).under(costs)
+        train, valid, test = (with_known_prices(part, splits.costs) for part in own)
+        splits = replace(splits, train=train, valid=valid, test=test)
+        splits = replace(splits, price_columns=tuple(f"{s}_price" for s in sources))
+    return splits
+
+
+def judged(model, splits, part="test"):
+    path = predict_split(
+        model, getattr(splits, part), splits.costs, splits.classes, calls=splits.calls.tolist()
+    )
+    return path, [chosen(scores) for scores in path.scores]
+
+
+def chosen(scores):
+    return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+def served(model, splits, point, folder):
+    about = {
+        "task": "choice", "classes": splits.classes, "class_names": splits.class_names,
+        "price_columns": splits.price_columns,
+    }  # fmt: skip
+    write_folder(folder, Folder(model.program(point), splits.costs, splits.names, about))
+    return load(folder)
+
+
+@pytest.mark.parametrize("count", SOURCES)
+def test_best_single_has_each_source_as_a_point(count):
+    splits = splits_of(count)
+    model = fit(BestSingle(), splits)
+    path, answers = judged(model, splits)
+    assert [point["source"] for point in path.points] == [*range(count)]
+    for k, answer in enumerate(answers):
+        assert {*answer} == {k}
+        assert path.cost[k].tolist() == [PRICE[SOURCES[count][k]]] * len(splits.test)
+
+
+def naive_rule(point, thresholds, X, prices):
+    """The source returned to a row, and its bill, of a point of ``cascade``."""
+    order = [int(point[n]) for n in ("first", "second", "third") if n in point]
+    spent = 0.0
+    for place, source in enumerate(order):
+        spent += prices[source]
+        if place == len(order) - 1:
+            break
+        at = thresholds[place]
+        cell, sign = X[2 + source], -1 if source == 1 else 1
+        # b's doubt must be below the threshold
+        if not np.isnan(cell) and (cell > at if sign > 0 else cell < at):
+            break
+    return source, spent
+
+
+@pytest.mark.parametrize("count", SOURCES)
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_cascade_follows_its_thresholds_and_pays_for_its_calls(count, by_row):
+    splits = splits_of(count, by_row=by_row)
+    model = fit(Cascade(), splits)
+    path, answers = judged(model, splits)
+    test = splits.test
+    own = test.price_columns if by_row else np.tile([*PRICE.values()][:count], (len(test), 1))
+    lengths = set()
+    for p, point in enumerate(path.points):
+        lengths.add(len([n for n in point if "on" not in n.partition("_")[2]]))
+        at = model.threshold[p]
+        rows = [naive_rule(point, at, x, paid) for x, paid in zip(test.X, own, strict=True)]
+        assert answers[p].tolist() == [source for source, _ in rows]
+        assert path.cost[p] == pytest.approx([spent for _, spent in rows], abs=1e-9)
+    assert lengths == {*range(1, count + 1)}
+
+
+def test_a_cascade_is_better_than_its_sources_for_their_price():
+    splits = splits_of(3, n=1000)
+    path, answers = judged(fit(Cascade(), splits), splits)
+    y = splits.test.y
+    score = [y[np.arange(len(y)), answer].mean() for answer in answers]
+    cheaper = [s for s, cost in zip(score, path.cost, strict=True) if cost.mean() <= 12]
+    assert max(cheaper) > y.mean(axis=0).max()  # the dearest source alone costs 20
+
+
+def test_thresholds_lie_between_distinct_values():
+    ties = np.array([0.0] * 50 + [-1.0, -2.0, -2.0, -np.inf])
+    assert cuts_of(ties, 10).tolist() == [-2.0, -1.0]  # -inf never counts as sure
+    assert cuts_of(np.zeros(9), 10).tolist() == []
+    many = np.arange(1000.0)
+    cuts = cuts_of(many, 4)
+    assert len(cuts) == 4
+    assert set(cuts) <= set(many[:-1])
+
+
+@pytest.mark.parametrize("count", SOURCES)
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_router_maximises_score_minus_lambda_times_price(count, by_row):
+    from bench_models.dictionary import sums
+
+    splits = splits_of(count, by_row=by_row)
+    model = fit(Router(points=6), splits)
+    path, answers = judged(model, splits)
+    test = splits.test
+    own = test.price_columns if by_row else np.tile([*PRICE.values()][:count], (len(test), 1))
+    predicted = sums(model.scores, np.where(np.arange(2 + count) < 2, test.X, np.nan))
+    for p, point in enumerate(path.points):
+        best = (predicted - point["lambda"] * own).argmax(axis=1)
+        assert answers[p].tolist() == best.tolist()
+        assert path.cost[p] == pytest.approx(own[np.arange(len(own)), best], abs=1e-9)
+    # first all rows at the cheapest source, last at the best
+    assert {*answers[0]} == {0}
+    assert path.points[-1] == {"lambda": 0.0}
+    assert path.cost[-1].mean() > path.cost[0].mean()
+
+
+def test_a_router_knows_topics():
+    splits = splits_of(3, n=1500)
+    answers = judged(fit(Router(), splits), splits)[1]
+    y = splits.test.y
+    best = max(y[np.arange(len(y)), answer].mean() for answer in answers)
+    assert best > y.mean(axis=0).max() + 0.02
+
+
+def test_lambdas_fall_to_zero_from_the_cheapest_source():
+    scores, paid = np.array([[0.0, 1.0], [0.0, 0.5]]), np.array([[1.0, 2.0], [1.0, 3.0]])
+    assert lambdas(scores, paid, 4).tolist() == [2.0, 1.0, 0.25, 0.0]
+    assert lambdas(scores[:, ::-1], paid, 4).tolist() == [0.0]  # the cheap one is always better
+
+
+@pytest.mark.parametrize("learner", [BestSingle(), Cascade(), Router(points=5)])
+@pytest.mark.parametrize("count", SOURCES)
+def test_what_is_served_is_what_was_judged(learner, count, tmp_path):
+    splits = splits_of(count, n=60)
+    model = fit(learner, splits)
+    path, answers = judged(model, splits)
+    test, names = splits.test, splits.names
+    for p in sorted({0, len(path.points) // 2, len(path.points) - 1}):
+        predictor = served(model, splits, path.points[p], tmp_path / str(p))
+        rows = predictor.predict_features(test.X)
+        assert chosen(rows.scores).tolist() == answers[p].tolist()
+        assert rows.spent == pytest.approx(path.cost[p], abs=1e-9)
+        asked = []
+
+        def call(columns, row=test.X[0], asked=asked):
+            asked.extend(columns)
+            return [float(row[names.index(c)]) for c in columns]
+
+        answer = predictor.predict(call)
+        assert chosen(np.array([answer.score]))[0] == answers[p][0]
+        assert answer.spent == pytest.approx(path.cost[p][0])
+        bought = {c for c in asked if c.endswith("_sure")}
+        assert f"{splits.class_names[answers[p][0]]}_sure" in bought
+        assert sum(PRICE[c[0]] for c in bought) == pytest.approx(path.cost[p][0])
+
+
+@pytest.mark.parametrize("learner", [Cascade(), Router(points=5)])
+def test_rows_are_served_at_their_own_prices(learner, tmp_path):
+    splits = splits_of(3, n=60, by_row=True)
+    model = fit(learner, splits)
+    path, answers = judged(model, splits)
+    test, p = splits.test, len(path.points) // 2
+    predictor = served(model, splits, path.points[p], tmp_path)
+    rows = predictor.predict_features(test.X, prices=test.price_columns)
+    assert chosen(rows.scores).tolist() == answers[p].tolist()
+    assert rows.spent == pytest.approx(path.cost[p], abs=1e-9)
+    for i in range(10):
+        cells = dict(zip(splits.names, test.X[i].tolist(), strict=True))
+        cells |= dict(zip(splits.price_columns, test.price_columns[i].tolist(), strict=True))
+        answer = predictor.predict(cells)
+        assert chosen(np.array([answer.score]))[0] == answers[p][i]
+        assert answer.spent == pytest.approx(path.cost[p][i])
+
+
+@pytest.mark.slow
+def test_many_rows_are_judged_and_a_row_is_decided_in_little_time(tmp_path):
+    splits = splits_of(3, n=2000)
+    for learner in (Cascade(), Router()):
+        model = fit(learner, splits)
+        many = replace(splits, test=rows_of(100_000, SOURCES[3], np.random.default_rng(1)))
+        judged(model, splits)  # loads kernels
+        begun = time.process_time()
+        path, _ = judged(model, many)
+        assert time.process_time() - begun < 10
+        if isinstance(learner, Cascade):
+            point = path.points[len(path.points) // 2]
+            predictor = served(model, splits, point, tmp_path / "cascade")
+            rows = [dict(zip(splits.names, x, strict=True)) for x in many.test.X[:3000].tolist()]
+            predictor.predict(rows[0])
+            begun = time.process_time()
+            for row in rows:
+                predictor.predict(row)
+            assert time.process_time() - begun < len(rows) * 60e-6
+
+
+def test_other_tasks_are_refused():
+    for learner in (BestSingle, Cascade, Router):
+        assert learner.tasks == {Task.CHOICE}
