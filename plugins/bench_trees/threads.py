@@ -40,11 +40,10 @@ class Workers:
             other.result()
 
     @contextmanager
-    def beside(self, action: Callable[[int], None]) -> Iterator[None]:
-        """Call ``action(k)`` on every other thread k = 1, 2, ... during the ``with`` block, which
-        must end these calls. A call that has not begun by then is cancelled."""
-        numbers = range(1, self.threads if self._pool else 1)
-        others = [self._pool.submit(action, k) for k in numbers] if self._pool else []
+    def beside(self, action: Callable[[], None]) -> Iterator[None]:
+        """Call ``action`` on every other thread during the ``with`` block, which must end these
+        calls. A call that has not begun by then is cancelled."""
+        others = [self._pool.submit(action) for _ in range(self.threads - 1)] if self._pool else []
         try:
             yield
         finally:

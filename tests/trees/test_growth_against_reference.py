@@ -6,7 +6,6 @@ can be asked of features, thresholds, order and ties, not only of gains.
 
 import numpy as np
 import pytest
-from bench_trees import grower as growing
 from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
 from bench_trees.penalties import Ledger, Penalty
@@ -113,11 +112,6 @@ def assert_same_trees(grower, problem, rng, hessians):
         assert tree.value.tolist() == pytest.approx(values, rel=1e-12, abs=0)
         splits += sum(f >= 0 for f in tree.feature)
     return splits
-
-
-@pytest.fixture(params=[256, 0], ids=["histograms", "few rows"], autouse=True)
-def way_of_counting(request, monkeypatch):
-    monkeypatch.setattr(growing, "FEATURES", request.param)
 
 
 MODES = {

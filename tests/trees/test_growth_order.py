@@ -87,7 +87,7 @@ def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first():
     nodes.scores[[0, 1, 2, 5], growth.NET] = 9, 2, 3, 2
     none, offset = np.zeros(0, np.int64), np.zeros(10, np.int64)
     edges = frozen(none, np.float32), frozen(offset, np.int64)
-    one_bin = UsableFeatures(none, none, none, none, *edges, False)
+    one_bin = UsableFeatures(none, none, none, none, *edges)
     nodes.integers[:, growth.BEGIN] = range(9)
     tree = growth.GrownTree.leaf(9)
     finish = njit(lambda *arguments: growth._finish(*arguments))

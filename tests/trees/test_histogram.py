@@ -6,9 +6,7 @@ from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
 from bench_trees.kernels.histograms import (
     AHEAD,
-    FEW_CODES,
     SCRATCH,
-    WORTH,
     _accumulate,
     _add_counts,
 )
@@ -83,31 +81,6 @@ def test_rows_in_order_and_rows_far_apart_are_summed_alike(n, step, hessians):
     count(words_of(codes), rows, values, work, np.arange(2), first, out)
     for channel in range(1 + hessians):
         assert out[0, channel].tolist() == naive(codes, values[:, channel], rows, first)
-
-
-@pytest.mark.parametrize("rows", [WORTH - 1, WORTH, 2 * WORTH + 1])
-@pytest.mark.parametrize("codes", [1, 2, FEW_CODES, FEW_CODES + 1])
-@pytest.mark.parametrize("gaps", [False, True])
-def test_features_counted_together_have_their_own_sums(rows, codes, gaps):
-    """Of 13 features with so many codes at most: the second word has five; and twice, as what one
-    leaves in the tables would be in the other."""
-    rng = np.random.default_rng(rows + codes)
-    bins = np.minimum(codes, rng.integers(1, FEW_CODES + 1, 13))
-    bins[[0, 7, 12]] = codes
-    n = 2 * rows if gaps else rows
-    own = np.sort(rng.permutation(n)[:rows]).astype(np.uint32)
-    of = np.stack([rng.integers(0, many, n).astype(np.uint8) for many in bins])
-    of[:, own[:3]] = bins[:, None] - 1
-    first = np.cumsum([0, *bins])
-    values = rng.integers(-(2**60), 2**60, (rows, 2)) // rows
-    out = np.zeros((2, 2, int(first[-1])), np.int64)
-    work = np.array([[0, rows, slot, -1, gaps] for slot in range(2)])
-    count(words_of(of), own, values, work, np.arange(2), first, out)
-    for channel in range(2):
-        sums = np.zeros(int(first[-1]), np.int64)
-        for j, column in enumerate(of):
-            np.add.at(sums, first[j] + column[own], values[:, channel])
-        assert out[0, channel].tolist() == out[1, channel].tolist() == sums.tolist()
 
 
 def test_only_the_features_of_the_asked_words_are_touched():

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-RARE = "few_rows", "lambdarank", "leaf_vectors", "table_cuts"
+RARE = "lambdarank", "leaf_vectors", "table_cuts"
 """Modules with kernels that few runs need, compiled by the first run that does."""
 
 

@@ -21,7 +21,16 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from bench_trees.kernels.compiling import inner
+from bench_trees.kernels.compiling import ONE, inner
+from bench_trees.kernels.histograms import (
+    GAPS,
+    LARGE,
+    LARGE_NODE,
+    SMALL,
+    SMALL_NODE,
+    START,
+    STOP,
+)
 from bench_trees.kernels.partition import (
     CODE,
     COLUMN,
@@ -35,7 +44,7 @@ from bench_trees.kernels.partition import (
 )
 from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums
 
-NODES, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.state``
+NODES, SLOTS, FOUND, WAITING, TREES, WRITTEN, ANSWERED = range(7)  # of ``Growing.state``
 DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
 PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity
 SLOT = 6  # of its histogram
@@ -75,7 +84,6 @@ class UsableFeatures(NamedTuple):
     bins: Int64Array  # (d,) for numbers
     edges: Float32Array  # of all features, feature j's from offset[j] on
     offset: Int64Array
-    few_rows: bool  # leaves are searched row by row, and keep no histograms
 
 
 class Growing(NamedTuple):
@@ -83,14 +91,14 @@ class Growing(NamedTuple):
 
     state: (
         Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
-        # finished trees, and their nodes; 1 if the splits are paid
+        # finished trees, and their nodes; the request just answered
     )
     sizes: Int64Array  # (trees,) nodes of each finished tree
     nodes: Nodes
     cuts: Cuts
     moves: Int64Array  # (m, MOVE)
-    work: Int64Array  # (m, 7), pairs waiting for scores
-    root: Int64Array  # (1, 7), rows counted to score the root
+    work: Int64Array  # (m, PAIR), waiting for scores
+    root: Int64Array  # (1, PAIR), rows counted to score the root
     steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
     values: Float64Array  # (m,) of leaves
 
@@ -100,7 +108,7 @@ def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> 
     """Fill ``moves`` with the next splits and return their number; -1 if the next leaf in order has
     no gains yet."""
     (table, scores), moves = tree.nodes, tree.moves
-    chosen = int(np.int64(-1))  # not a literal, which would compile ``_write`` once more
+    chosen = -ONE
     count = 0
     for i in range(tree.state[NODES]):
         node = table[i]
@@ -170,10 +178,7 @@ def _write(tree: Growing, i: int, bins: Int64Array, rules: Rules, move: Int64Arr
 
 @inner
 def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
-    """Give divided nodes their children; queue pairs for scoring if one of them may be split.
-
-    A row of ``work`` has the form for ``accumulate`` and ``best_cuts``.
-    """
+    """Give divided nodes their children, which wait for scores if one of them may be split."""
     state, nodes, table = tree.state, tree.nodes, tree.nodes.integers
     for m in range(state[FOUND]):
         move = tree.moves[m]
@@ -200,10 +205,10 @@ def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
         table[small, SLOT], table[large, SLOT] = -1, parent[SLOT]
         if _may_split(a, rules) or _may_split(b, rules):
             table[small, SLOT] = state[SLOTS]
-            work = tree.work[state[WAITING]]
-            work[0], work[1] = table[small, BEGIN], table[small, END]
-            work[2], work[3] = table[small, SLOT], parent[SLOT]
-            work[4], work[5], work[6] = 1, small, large
+            pair = tree.work[state[WAITING]]
+            pair[START], pair[STOP] = table[small, BEGIN], table[small, END]
+            pair[SMALL], pair[LARGE] = table[small, SLOT], parent[SLOT]
+            pair[GAPS], pair[SMALL_NODE], pair[LARGE_NODE] = 1, small, large
             state[SLOTS] += 1
             state[WAITING] += 1
 
@@ -277,8 +282,9 @@ def _carry(
     counted: Int64Array,
     moved: Int64Array,
 ) -> tuple[int, int]:
-    """Write the difference between this root's histogram and the next tree's, from the steps
-    ``leaf_steps`` of the leaves ``ends``; return the numbers of rows of ``counted`` and ``moved``.
+    """Record how the steps ``leaf_steps`` of the leaves ``ends`` change the root's histogram;
+    return the numbers of rows of ``counted`` and ``moved``. Counting every root takes 1.2 to 1.3
+    times as long from 10000 rows on.
 
     ``counted``: (slot, step), the step of every copy counted in the histogram of a leaf, or of its
     parent if it has none. ``moved``: (begin, end, step), rows of a smaller child and the difference

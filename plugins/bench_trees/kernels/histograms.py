@@ -14,8 +14,6 @@ instructions hides the latency of memory. A request ``AHEAD`` rows ahead hides t
 second cache. The next word's column is requested an entire pass ahead.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -23,16 +21,20 @@ from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.compiling import inner
 from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
 
+# Columns of ``pairs``, one row for every pair of siblings to be scored
+START, STOP = 0, 1  # positions of the smaller sibling's rows
+SMALL = 2  # slot for its histogram
+LARGE = 3  # slot that holds the parent's and becomes the other sibling's; -1: no sibling
+GAPS = 4  # 0 where the rows are all of 0:STOP in order, 1 where memory is requested ahead
+SMALL_NODE, LARGE_NODE = 5, 6  # numbers of both; -1: none
+PAIR = 7
+
 AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache; with
 # more, words evict sums
 IN_ORDER = 64  # the same for rows in order
-FEW_CODES, WORTH = 32, 2048  # limits of codes and rows for counting features in twos
-ONE_CODE: Any = np.uint64(2 * 255)  # the bits of twice a code, and of twice a pair of few codes
-TWO_CODES: Any = np.uint64(2 * (FEW_CODES**2 - 1))
-BOTH = 2 * FEW_CODES**2 + 8  # numbers of two features: a pair for each pair of codes, a cache line
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, as the processor confuses
 # equal bins of different features 4096 bytes apart
-SCRATCH = 16 * STRIDE + 4 * BOTH  # numbers that ``accumulate`` works with
+SCRATCH = 16 * STRIDE  # numbers that ``accumulate`` works with
 
 
 @inner
@@ -51,36 +53,25 @@ def _accumulate(
     word's are requested ahead.
 
     ``rows`` and ``values`` (n, channels) are in leaf order; ``scratch`` (SCRATCH,) is zero before
-    and afterwards. A row of ``pairs`` is::
-
-        begin, end   positions of the smaller sibling's rows
-        small        slot for its histogram
-        large        slot that holds the parent's and becomes the other sibling's; -1: no sibling
-        gaps         0 where the rows are all of 0:end in order, 1 where memory is requested ahead
+    and afterwards.
     """
     channels = values.shape[1]
     flat = values.reshape(values.size)
     step = channels * STRIDE
     # Eight features' bins, small enough for the nearest cache at any width of ``hist``
-    table, both = scratch[: 8 * step], scratch[16 * STRIDE :]
+    table = scratch[: 8 * step]
     g = groups[number]
     column, following = words[g], words[groups[min(number + 1, len(groups) - 1)]]
     ends = first[8 * g : 8 * g + 9]
-    few = channels == 2
-    for k in range(len(ends) - 1):
-        few &= ends[k + 1] - ends[k] <= FEW_CODES
-    for pair in range(len(pairs)):
-        begin, end = pairs[pair, 0], pairs[pair, 1]
-        small, large = pairs[pair, 2], pairs[pair, 3]
-        gaps = pairs[pair, 4] != 0
+    for i in range(len(pairs)):
+        begin, end = pairs[i, START], pairs[i, STOP]
+        small, large = pairs[i, SMALL], pairs[i, LARGE]
+        gaps = pairs[i, GAPS] != 0
         pair_rows, pair_values = rows[begin:end], flat[channels * begin : channels * end]
         if channels == 1:
             _add_packed(column, following, pair_rows, pair_values, gaps, table)
-        elif few and end - begin >= WORTH:
-            _add_two_together(column, following, pair_rows, pair_values, gaps, TWO_CODES, both)
-            _take_apart(both, ends, table)
         else:
-            _add_with_hessians(column, following, pair_rows, pair_values, gaps, ONE_CODE, table)
+            _add_with_hessians(column, following, pair_rows, pair_values, gaps, table)
         for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
             at = (j - 8 * g) * step
             for channel in range(channels):
@@ -153,7 +144,6 @@ def _add_with_hessians(
     rows: UInt32Array,
     values: Int64Array,
     gaps: bool,
-    mask: int,
     table: Int64Array,
 ) -> None:
     """Like ``_add_packed``; a bin's gradient and hessian share one cache line.
@@ -165,102 +155,27 @@ def _add_with_hessians(
     if not gaps:
         for i in range(count):
             prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
-            _add_pairs(words[i], values, i, mask, table)
+            _add_pairs(words[i], values, i, table)
         return
     asking = count - min(count, ahead)
     for i in range(asking):
         r = np.uint64(rows[i])
         prefetch(words, np.uint64(rows[i + ahead]))
         prefetch_early(following, r)
-        _add_pairs(words[r], values, i, mask, table)
+        _add_pairs(words[r], values, i, table)
     for i in range(asking, count):
         r = np.uint64(rows[i])
         prefetch_early(following, r)
-        _add_pairs(words[r], values, i, mask, table)
-
-
-@inner
-def _add_two_together(
-    words: UInt64Array,
-    following: UInt64Array,
-    rows: UInt32Array,
-    values: Int64Array,
-    gaps: bool,
-    mask: int,
-    both: Int64Array,
-) -> None:
-    """Like ``_add_with_hessians``, for features of few codes: one add for two of them.
-
-    The loops are repeated, as their division into functions decides whether the compiler keeps all
-    values in registers.
-    """
-    count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
-    if not gaps:
-        for i in range(count):
-            prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
-            _add_four(words[i], values, i, mask, both)
-        return
-    asking = count - min(count, ahead)
-    for i in range(asking):
-        r = np.uint64(rows[i])
-        prefetch(words, np.uint64(rows[i + ahead]))
-        prefetch_early(following, r)
-        _add_four(words[r], values, i, mask, both)
-    for i in range(asking, count):
-        r = np.uint64(rows[i])
-        prefetch_early(following, r)
-        _add_four(words[r], values, i, mask, both)
+        _add_pairs(words[r], values, i, table)
 
 
 @njit(inline="always")
-def _add_four(c: int, values: Int64Array, i: int, mask: int, both: Int64Array) -> None:
-    """Add the i-th pair of values to the pairs of codes of c; every second feature has the higher
-    one."""
-    even, odd = np.uint64(0x001F001F001F001F), np.uint64(0x03E003E003E003E0)
-    codes = (c & even) | ((c >> np.uint64(3)) & odd)
-    v, h = values[np.uint64(2) * i], values[np.uint64(2) * i + np.uint64(1)]
-    for k in range(4):
-        add_pair(both, np.uint64(k * BOTH) + _twice(codes, 16 * k, mask), v, h)
-
-
-@njit(inline="always")
-def _twice(codes: Any, begin: int, mask: int) -> Any:
-    """Twice the code whose bits begin at ``begin``: a rotation and one more instruction. With a
-    ``mask`` known to the compiler these become a copy, a shift, and one more."""
-    by = np.uint64((begin + 63) % 64)
-    return ((codes >> by) | (codes << (np.uint64(64) - by))) & mask
-
-
-@inner
-def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
-    """Separate the sums of pairs of features into the sums of each feature, with bins from
-    ``ends``; the pairs are zero afterwards."""
-    codes = np.empty(8, np.int64)
-    for k in range(8):  # absent features have code 0
-        codes[k] = ends[k + 1] - ends[k] if k < len(ends) - 1 else 1
-    for k in range(4):
-        low = table[4 * k * STRIDE : 4 * k * STRIDE + 2 * codes[2 * k]]
-        high = table[(4 * k + 2) * STRIDE :]
-        for code in range(codes[2 * k + 1]):
-            begin = k * BOTH + 2 * FEW_CODES * code
-            sums = both[begin : begin + len(low)]
-            for b in range(len(low)):
-                low[b] += sums[b]
-            v = h = np.int64(0)
-            for b in range(0, len(sums), 2):
-                v += sums[b]
-                h += sums[b + 1]
-            high[2 * code], high[2 * code + 1] = v, h
-            for b in range(len(sums)):
-                sums[b] = 0
-
-
-@njit(inline="always")
-def _add_pairs(c: int, values: Int64Array, i: int, mask: int, table: Int64Array) -> None:
+def _add_pairs(c: int, values: Int64Array, i: int, table: Int64Array) -> None:
     """Add the i-th pair of values to the bins of the eight codes of c."""
     v, h = values[np.uint64(2) * i], values[np.uint64(2) * i + np.uint64(1)]
     for k in range(8):
-        add_pair(table, np.uint64(2 * STRIDE * k) + _twice(c, 8 * k, mask), v, h)
+        code = (c >> np.uint64(8 * k)) & np.uint64(255)
+        add_pair(table, np.uint64(2) * (np.uint64(STRIDE * k) + code), v, h)
 
 
 @inner

@@ -14,6 +14,7 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array
 from bench_trees.kernels.compiling import calling, inner, inner_dividing
+from bench_trees.kernels.histograms import SMALL, SMALL_NODE
 
 
 class Sums(NamedTuple):
@@ -63,7 +64,6 @@ class Cuts(NamedTuple):
 
     gain: Float64Array  # (m, d) raw, -inf if no split is allowed
     cut: Int32Array  # (m, d) 2 * bin + (1 if NaN goes left)
-    reached: Float64Array  # (m,) the highest net gain so far, at first -inf
 
 
 TAKEN = 1e-11  # a raw gain above this share of the node's own score is not rounding
@@ -73,26 +73,25 @@ TAKEN = 1e-11  # a raw gain above this share of the node's own score is not roun
 def best_cuts(
     sums: Sums, pairs: Int64Array, features: Int64Array, rules: Rules, owed: Owed, cuts: Cuts
 ) -> None:
-    """Raw gain and cut per node and feature.
+    """Raw gain and cut of the features of both nodes of every pair (``histograms``).
 
-    A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
-    numbers in 5 and 6, -1 for none. A gain may be -inf if, minus its charges (``owed``), it is
-    below another feature's: it cannot be chosen at these charges.
+    Features that cannot win may get -inf: minus its charges (``owed``), such a gain is below that
+    of an earlier one of these features.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
     V, W = np.empty(257, np.int64), np.empty(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
-    hist, first, (gain, cut, reached) = sums.hist, sums.first, cuts
+    hist, first, (gain, cut) = sums.hist, sums.first, cuts
     units = Units(sums.count_bits, sums.units[0], sums.units[1])
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
     mask = (np.int64(1) << units.count_bits) - 1
     coupled, lazy, split = owed
     for pair in pairs:
         for which in range(2):
-            slot, node = pair[2 + which], pair[5 + which]
+            slot, node = pair[SMALL + which], pair[SMALL_NODE + which]
             if slot < 0 or node < 0:
                 continue
-            parent = 0.0
+            parent, highest = 0.0, -np.inf  # the node's own term, and its highest net gain so far
             if len(features):
                 whole, weight = np.int64(0), np.int64(0)  # every feature's bins contain all rows
                 for b in range(first[features[0]], first[features[0] + 1]):
@@ -119,7 +118,7 @@ def best_cuts(
                 if len(lazy):
                     charge += lazy[node, j]
                 charge += split[j] * (V[low + many] & mask)  # eq. 13
-                least = _terms(reached[node], charge, parent)
+                least = _terms(highest, charge, parent)
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
                     span, moved_sums = ((low, low + many), (side * lost, side * hessians[end - 1]))
@@ -154,8 +153,8 @@ def best_cuts(
                     side = 1
                 gain[node, j] = best
                 cut[node, j] = 2 * _bin_of(packed, where // 2) + side
-                if best > TAKEN * parent and best - charge > reached[node]:
-                    reached[node] = best - charge
+                if best > TAKEN * parent and best - charge > highest:
+                    highest = best - charge
 
 
 # The steps are loops without branches, which the compiler vectorises if it can

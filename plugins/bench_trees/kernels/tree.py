@@ -4,16 +4,16 @@
 room. Under squared loss the rows' gradients are then updated, under other losses the scores are,
 and the next tree begins.
 
-Other threads help (``queue``): they are in ``grow`` too.
+Other threads help (``task_queue``): they are in ``grow`` too.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels.compiling import calling, inner, inner_borrowing
+from bench_trees.kernels.compiling import ONE, ZERO, calling, inner
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
@@ -26,6 +26,7 @@ from bench_trees.kernels.gradients import (
     class_gradients,
 )
 from bench_trees.kernels.growth import (
+    ANSWERED,
     BEGIN,
     COUNT,
     END,
@@ -33,7 +34,6 @@ from bench_trees.kernels.growth import (
     HESSIAN,
     NODES,
     PACKED,
-    PAID,
     SCORED,
     SLOT,
     SLOTS,
@@ -52,16 +52,28 @@ from bench_trees.kernels.growth import (
     _finish,
     _value_leaves,
 )
-from bench_trees.kernels.histograms import _accumulate, _add_counts
+from bench_trees.kernels.histograms import (
+    GAPS,
+    LARGE,
+    LARGE_NODE,
+    PAIR,
+    SMALL,
+    SMALL_NODE,
+    START,
+    STOP,
+    _accumulate,
+    _add_counts,
+)
+from bench_trees.kernels.intrinsics import add_at_once
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
 from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
-from bench_trees.kernels.task_queue import PARTS, _end_part, _hand_out, _take_part
+from bench_trees.kernels.task_queue import FINISHED, KIND, PARTS, _claim, _hand_out
 
-DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # actions required outside
+DONE, DIVERGED, PAY, OPEN, ROOM = range(5)  # actions required outside
+GROWING = -1
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
-SCORING: Any = np.int64(0)  # kinds of tasks; not literals, which would compile ``_do`` twice
-DIVIDING: Any = np.int64(1)
+SCORING, DIVIDING = ZERO, ONE  # kinds of tasks
 ROOT = 0
 """The slot of the root's histogram, which is kept if the next tree's follows from it: without
 hessians."""
@@ -88,20 +100,6 @@ class Newton(NamedTuple):
     start: Float64Array  # (K n,) scores at the start
 
 
-class Buffers(NamedTuple):
-    """State read and written during growth."""
-
-    tree: Growing
-    rows: Rows
-    usable: UsableFeatures
-    sums: Sums
-    rules: Rules
-    owed: Owed
-    carried: Carried
-    newton: Newton
-    out: GrownTree
-
-
 class Descent(NamedTuple):
     """Step sizes of leaves; with squared loss they follow the mean gradient of their rows."""
 
@@ -119,11 +117,24 @@ class Extent(NamedTuple):
     cells: int  # counted for a level on one thread; more are worth several
     parts: int  # of a task
     queue: Int64Array
-    me: int  # number of the thread: 0 grows trees, others help
+    helper: bool  # of the thread that grows trees
 
 
-@calling(borrowing=True)
-def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array) -> int:
+@calling()
+def grow(
+    tree: Growing,
+    rows: Rows,
+    usable: UsableFeatures,
+    sums: Sums,
+    rules: Rules,
+    owed: Owed,
+    carried: Carried,
+    newton: Newton,
+    out: GrownTree,
+    extent: Extent,
+    descent: Descent,
+    scratch: Int64Array,
+) -> int:
     """Grow trees until they are DONE or one needs an action outside; without nodes start a new one.
     They are written to ``out`` one after another. With squared loss an unsplit root ends them; with
     others it is a tree, and each tree belongs to the next output. With losses of classes an
@@ -131,36 +142,35 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     above its start ends them too.
 
     DIVERGED: gradients are not finite. PAY: pay for the splits of ``moves``. OPEN: open accounts of
-    their children, which were made. SCORE: score the leaves of ``work``, which have few rows. ROOM:
-    make room for the nodes and slots that ``moves`` need, and for another tree. ``scratch``: see
+    their children, which were made. ROOM: make room for the nodes and slots that ``moves`` need,
+    and for another tree. The next call needs the request in ANSWERED. ``scratch``: see
     ``accumulate``.
     """
-    if extent.me > 0:
-        _do(buffers, extent.queue, extent.me, SCORING, extent.parts, scratch)
-        return DONE
-    # parts are passed on: each mention of all buffers takes a tenth of a second to compile
-    tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
+    # one way out, and no tuple of tuples: else numba takes twice as long to compile it
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
-    while True:
+    request, answered = GROWING, state[ANSWERED]
+    if extent.helper:
+        _do(tree, rows, usable, sums, rules, owed, carried, extent, ZERO, ZERO, scratch)
+        request = DONE
+    while request == GROWING:
         if state[NODES] == 0:
             if len(out.feature) - state[WRITTEN] - state[TREES] <= len(work):
                 state[FOUND] = 0
-                return ROOM
+                request = ROOM
+                continue
             if not _begin(tree, sums, newton, rows, rules, carried.state):
-                return DIVERGED
+                request = DIVERGED
+                continue
         count = 0
-        if state[PAID] != 0:
+        if answered == PAY:
             count = state[FOUND]
         elif state[NODES] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-                if usable.few_rows:
-                    return SCORE
-                if len(usable.groups) > 0:
-                    large = _cells(tree, carried) * len(usable.features) > extent.cells
-                    parts = min(extent.parts, len(usable.groups)) if large else 1
-                    _do(buffers, extent.queue, extent.me, SCORING, parts, scratch)
+                large = _cells(tree, carried) * len(usable.features) > extent.cells
+                parts = min(extent.parts if large else 1, len(usable.groups))
+                _do(tree, rows, usable, sums, rules, owed, carried, extent, SCORING, parts, scratch)
                 for i in range(state[WAITING]):
-                    for column in range(5, 7):
+                    for column in range(SMALL_NODE, LARGE_NODE + 1):
                         if work[i, column] >= 0:
                             nodes.integers[work[i, column], STATE] = SCORED
                 state[WAITING], state[FOUND] = 0, 0
@@ -170,18 +180,21 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
             moves = tree.moves[:count]
             charged, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
             if state[NODES] + 2 * count > len(work) or state[SLOTS] + slots > len(sums.hist):
-                return ROOM
-            if charged and state[PAID] == 0:
-                return PAY
-            state[PAID] = 0
-            queue = extent.queue[: len(extent.queue) if len(rows.order) > NEAR else 0]
-            _do(buffers, queue, extent.me, DIVIDING, count, scratch)
+                request = ROOM
+                continue
+            if charged and answered != PAY:
+                request = PAY
+                continue
+            _do(tree, rows, usable, sums, rules, owed, carried, extent, DIVIDING, count, scratch)
+            answered = DONE
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
-                return OPEN
+                request = OPEN
         elif count == 0:
+            answered = DONE
             if state[NODES] == 1 and len(squares) > 0:
-                return DONE
+                request = DONE
+                continue
             first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
             _finish(nodes, state[NODES], rules.every, usable, first, leaf, out)
             tree.sizes[state[TREES]] = state[NODES]
@@ -189,68 +202,89 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 _descend(tree, rows, sums, rules.l2, carried, out, first, leaf, descent)
                 words = CODES_PER_WORD * len(usable.groups)
                 cells = (len(rows.order) - carried.state[MOVED]) * words
-                known = carried.state[COUNTED] * sums.hist.shape[2] < cells
-                carried.state[KNOWN] = known and not usable.few_rows
+                carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
             elif state[NODES] > 1:
                 rate = descent.learning_rate
                 _step_by_sums(tree, rows, newton, rules.l2, out, first, leaf, rate)
             state[TREES] += 1
             state[WRITTEN] += state[NODES]
             if len(newton.y) > 0 and not _next_gradients(tree, newton, rows.copies):
-                return DONE
+                request = DONE
             if state[TREES] == extent.trees or (len(squares) > 0 and squares[0] <= descent.least):
-                return DONE
-            state[NODES] = 0
+                request = DONE
+            if request == GROWING:
+                state[NODES] = 0
+        else:
+            answered = DONE
+    state[ANSWERED] = DONE
+    return request
 
 
-@inner_borrowing
+@inner
 def _do(
-    buffers: Buffers, queue: Int64Array, me: int, kind: int, parts: int, scratch: Int64Array
+    tree: Growing,
+    rows: Rows,
+    usable: UsableFeatures,
+    sums: Sums,
+    rules: Rules,
+    owed: Owed,
+    carried: Carried,
+    extent: Extent,
+    kind: int,
+    parts: int,
+    scratch: Int64Array,
 ) -> None:
-    """Do all parts of a task, together with the helpers; threads except 0 help with any task."""
-    tree, rows = buffers.tree, buffers.rows
-    alone = len(queue) == 0 or (me == 0 and parts == 1)
-    if me == 0 and not alone:
-        _hand_out(queue, kind, parts, 0)
-    index, new = -1, True
+    """Do all parts of a task, together with the helpers; a helper does parts of any task."""
+    queue, helper = extent.queue, extent.helper
+    worth = parts > 1 and (kind == SCORING or len(rows.order) > NEAR)
+    shared = helper or (len(queue) > 0 and worth)
+    if shared and not helper:
+        _hand_out(queue, kind, parts)
+    left = parts
     while True:
-        if alone:
-            index += 1
-            if index == parts:
-                break
-        else:
-            kind, index, new = _take_part(queue, me)
-            if index < 0:
-                break
-            parts = queue[PARTS]
+        if shared:
+            left = _claim(queue, helper)
+            kind, parts = queue[KIND], queue[PARTS]
+        if left == 0:
+            break
+        left -= 1
         if kind == SCORING:
-            work = tree.work[: tree.state[WAITING]]
-            if new:
-                for i in range(len(work)):
-                    for column in range(5, 7):
-                        if work[i, column] >= 0:
-                            tree.cuts.reached[work[i, column]] = -np.inf
-            words = len(buffers.usable.groups)
-            _score(buffers, index * words // parts, (index + 1) * words // parts, scratch)
+            words = len(usable.groups)
+            start, stop = left * words // parts, (left + 1) * words // parts
+            _score(tree, rows, usable, sums, rules, owed, carried, start, stop, scratch)
         else:
-            move = tree.moves[index]
+            move = tree.moves[left]
             _partition(rows.words, move, rows.order, rows.spare)
             if move[SCORABLE]:
                 _gather(move, rows.order, rows.values, rows.in_order)
-        if not alone:
-            _end_part(queue)
+        if shared:
+            add_at_once(queue, FINISHED, ONE)
 
 
-@inner_borrowing
-def _score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
-    """Histograms and best cuts of the leaves of ``work``, for some of the words."""
-    tree, rows, usable, sums, rules, owed, carried, _, _ = buffers
-    hist, first = sums.hist, sums.first
-    work = tree.work[: tree.state[WAITING]]
+@inner
+def _score(
+    tree: Growing,
+    rows: Rows,
+    usable: UsableFeatures,
+    sums: Sums,
+    rules: Rules,
+    owed: Owed,
+    carried: Carried,
+    start: int,
+    stop: int,
+    scratch: Int64Array,
+) -> None:
+    """Histograms and best cuts of the leaves of ``work``, for the words start:stop."""
+    work, groups, hist, first = (
+        tree.work[: tree.state[WAITING]],
+        usable.groups,
+        sums.hist,
+        sums.first,
+    )
     features = usable.features[usable.begins[start] : usable.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
     order, values, pairs = rows.order, rows.in_order, work
-    is_root = work[0, 3] < 0
+    is_root = work[0, LARGE] < 0
     if is_root:
         pairs = tree.root
         if carried.state[KNOWN]:
@@ -259,11 +293,11 @@ def _score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None
         else:
             values = rows.values
     for number in range(start, stop):
-        _accumulate(rows.words, order, values, pairs, usable.groups, number, first, hist, scratch)
-    if is_root and work[0, 2] != ROOT:
+        _accumulate(rows.words, order, values, pairs, groups, number, first, hist, scratch)
+    if is_root and work[0, SMALL] != ROOT:
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
-                hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
+                hist[work[0, SMALL], channel, b] = hist[ROOT, channel, b]
     best_cuts(sums, work, features, rules, owed, tree.cuts)
 
 
@@ -273,10 +307,10 @@ def _cells(tree: Growing, carried: Carried) -> int:
     work, state = tree.work, carried.state
     total: int = 512 * tree.state[WAITING]
     for i in range(tree.state[WAITING]):
-        if work[i, 3] < 0 and state[KNOWN]:
+        if work[i, LARGE] < 0 and state[KNOWN]:
             total += state[MOVED] + 256 * state[COUNTED]
         else:
-            total += work[i, 1] - work[i, 0]
+            total += work[i, STOP] - work[i, START]
     return total
 
 
@@ -302,22 +336,22 @@ def _begin(
     slot = ROOT + 1 if channels == 1 else ROOT
     root[PACKED], root[HESSIAN] = g, h if channels > 1 else 0
     root[BEGIN], root[END], root[SLOT] = 0, n, slot
-    work[0], work[1], work[2], work[3] = 0, n, slot, -1
-    work[4], work[5], work[6] = 0, 0, -1
+    work[START], work[STOP], work[SMALL], work[LARGE] = 0, n, slot, -1
+    work[GAPS], work[SMALL_NODE], work[LARGE_NODE] = 0, 0, -1
     # either all rows, in order, are counted to ROOT, or the excess of some is subtracted from it
-    for column in range(7):
-        tree.root[0, column] = work[column]
-    tree.root[0, 2] = ROOT
+    rows_of_root = tree.root[0]
+    for column in range(PAIR):
+        rows_of_root[column] = work[column]
+    rows_of_root[SMALL] = ROOT
     if carried[KNOWN]:
-        tree.root[0, 1], tree.root[0, 2], tree.root[0, 3] = carried[MOVED], slot, ROOT
-        tree.root[0, 4] = 1  # rows with gaps
+        rows_of_root[STOP], rows_of_root[SMALL], rows_of_root[LARGE] = carried[MOVED], slot, ROOT
+        rows_of_root[GAPS] = 1
     state[NODES], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
-    zero = int(np.int64(0))  # not a literal, which would compile kernels once more
-    _begin_node(tree.nodes, zero, zero, sums, rules)
+    _begin_node(tree.nodes, ZERO, ZERO, sums, rules)
     return True
 
 
-@inner
+@njit(inline="always")
 def _next_gradients(tree: Growing, newton: Newton, copies: Int64Array) -> bool:
     """Gradients for the next iteration, if one is over. False if boosting must or may end.
 
@@ -335,8 +369,7 @@ def _next_gradients(tree: Growing, newton: Newton, copies: Int64Array) -> bool:
         state[TREES] -= outputs
         state[WRITTEN] -= outputs
         return False
-    begin = int(np.int64(0))  # not a literal, which would compile it once more
-    class_gradients(newton.scores, newton.y, begin, n, newton.gradient, newton.hessian)
+    class_gradients(newton.scores, newton.y, ZERO, n, newton.gradient, newton.hessian)
     return bool(_slope(newton.gradient, newton.scores, newton.start, copies) <= 0)
 
 
@@ -357,13 +390,11 @@ def _begin_rows(
     values, order = rows.values[begin:end], rows.order
     if len(newton.gradient) > 0:
         slopes, copies = _slopes(newton, output, len(order)), rows.copies[begin:end]
-        # not literals, which would compile it once more
-        one, zero = int(np.int64(1)), int(np.int64(0))
         _write_integers(
-            slopes[0][begin:end], copies, sums.units[0], sums.count_bits, one, values, zero
+            slopes[0][begin:end], copies, sums.units[0], sums.count_bits, ONE, values, ZERO
         )
         if len(slopes[1]) > 0:
-            _write_integers(slopes[1][begin:end], copies, sums.units[1], zero, zero, values, one)
+            _write_integers(slopes[1][begin:end], copies, sums.units[1], ZERO, ZERO, values, ONE)
     for i in range(begin, end):
         order[i] = i
     g, h, last = np.int64(0), np.int64(0), values.shape[1] - 1
@@ -375,7 +406,7 @@ def _begin_rows(
 
 @njit(inline="always")
 def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int]:
-    """True if a split must be paid; and the number of slots that children may need."""
+    """True if a split must be paid; the slots that children may need."""
     charged, slots = lazy, 0
     for i in range(len(moves)):
         charged |= coupled[moves[i, COLUMN]] > 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import bench_trees
 
 ENGINE = Path(bench_trees.__path__[0])
-UNCACHED = {"inner", "inner_borrowing", "inner_dividing", "inner_summing", "njit(inline='always')"}
+UNCACHED = {"inner", "inner_dividing", "inner_summing", "njit(inline='always')"}
 
 
 def compiled(tree):

@@ -30,15 +30,14 @@ def charged(rng, size):
     return Owed(coupled, lazy[None], split / 300)
 
 
-def cuts(hist, unit, l2, owed, features, parts=1):
-    """Gains and cuts of these features, alone; searched in parts, one after the other."""
+def cuts(hist, unit, l2, owed, features):
+    """Gains and cuts of these features, without the others."""
     pair = np.array([[0, 300, 0, -1, 0, 0, -1]])
     sums = Sums(hist, np.arange(0, 41 * 31, 41), BITS, np.array([unit, unit]))
     rules = Rules(-1, 5, 0.0, l2, False, False, True, False)
-    found = Cuts(np.empty((1, 30)), np.empty((1, 30), np.int32), np.array([-np.inf]))
+    found = Cuts(np.empty((1, 30)), np.empty((1, 30), np.int32))
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        for part in np.array_split(np.array(features), parts):
-            best_cuts(sums, pair, part, rules, owed, found)
+        best_cuts(sums, pair, np.array(features), rules, owed, found)
     return found.gain[0, features], found.cut[0, features]
 
 
@@ -46,9 +45,9 @@ def cuts(hist, unit, l2, owed, features, parts=1):
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**-900, 2.0**400])
 @pytest.mark.parametrize("channels", [1, 2])
-def test_what_is_left_out_is_no_nodes_highest_net_gain(channels, unit, l2, share):
+def test_skipped_features_never_hold_the_best_split(channels, unit, l2, share):
     """With charges as high as a share of the highest gain; nothing is left out where squares are
-    too large or small. Parts know how high those before them came."""
+    too large or small."""
     left_out = 0
     free = charged(np.random.default_rng(0), 0.0)
     for seed in range(8):
@@ -58,8 +57,6 @@ def test_what_is_left_out_is_no_nodes_highest_net_gain(channels, unit, l2, share
         owed = charged(rng, share * float(raw.max(initial=0, where=np.isfinite(raw))))
         charge = owed.coupled + owed.lazy[0] + owed.split * 300
         gain, cut = cuts(hist, unit, l2, owed, list(range(30)))
-        in_parts, _ = cuts(hist, unit, l2, owed, list(range(30)), parts=4)
-        assert in_parts.tolist() == gain.tolist()
         best = int((raw - charge).argmax())
         assert int((gain - charge).argmax()) == best
         assert (gain[best], cut[best]) == (raw[best], alone[best][1][0])
