@@ -108,8 +108,8 @@ class ByRow:
 
     def state(self) -> dict[str, Any]:
         """Base prices and the priced sensors."""
-        own = {name: getattr(self, name) for name in ("priced", "column", "quoted")}
-        return {"base": to_json(self.base), **own}
+        arrays = {name: getattr(self, name) for name in ("priced", "column", "quoted")}
+        return {"base": to_json(self.base), **arrays}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
