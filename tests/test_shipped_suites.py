@@ -19,14 +19,7 @@ from bench_core.plugins import load_registry
 
 OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
 OTHERS = (
-    "afa",
-    "all-real",
-    "apis",
-    "llm-cascade",
-    "llm-routing",
-    "ltr",
-    "medical",
-    "solvers",
+    *("afa", "all-real", "apis", "llm-cascade", "llm-routing", "ltr", "medical", "solvers"),
     "total-cost",
 )
 

@@ -124,14 +124,6 @@ def test_a_cost_summary_equals_that_of_physical_copies(rows):
     assert found.maximum == physical.max()
 
 
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=60))
-def test_a_cost_summary_of_plain_rows_is_that_of_numpy(rows):
-    cost = np.array(rows, float)
-    found = summarise_cost(cost)
-    assert found.average == cost.mean()
-    assert found.maximum == cost.max()
-
-
 def test_no_rows_have_no_cost():
     with pytest.raises(ValueError, match="no cost"):
         summarise_cost(np.zeros(0))
