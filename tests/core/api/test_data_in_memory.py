@@ -241,22 +241,6 @@ def test_the_positive_class_of_rows_in_memory(labels, positive):
     assert splits.class_names == usual.class_names[::-1]
 
 
-@pytest.mark.parametrize(
-    ("y", "task"),
-    [
-        (Y, "binary"),
-        (np.where(Y, "ill", "well"), "binary"),
-        (pd.Series(np.where(Y, "ill", "well"), dtype="category"), "binary"),
-        (np.arange(N) % 4, "multiclass"),
-        (X[:, 0], "regression"),
-    ],
-)
-def test_labels_decide_the_task_unless_it_is_given(y, task):
-    assert array_splits(X, y).task == task
-    regression = TableOptions(task="regression")
-    assert array_splits(X, Y.astype(float), options=regression).task == Task.REGRESSION
-
-
 def test_a_run_on_arrays_is_found_again_by_their_content(home):
     first = run(X, Y, costs=[1, 2, 3])
     again = run(X.copy(), Y.copy(), costs={"x0": 1, "x1": 2, "x2": 3})
@@ -271,30 +255,6 @@ def test_workers_of_their_own_open_data_by_its_path(home):
     result = run(FRAME, Y, costs={"a": 1, "b": 2, "c": 3}, executor="local", name="visits")
     assert result.counts == {"ok": 1}
     assert set(result.frame()["dataset"]) == {"visits"}
-
-
-COSTS = {
-    "mapping": {"a": 1, "b": 2, "c": 3},
-    "series": pd.Series({"c": 3, "a": 1, "b": 2}),
-    "frame": pd.DataFrame({"feature": ["c", "a", "b"], "price": [3, 1, 2]}, index=[7, 2, 5]),
-    "lazy frame": pl.LazyFrame({"feature": ["c", "a", "b"], "price": [3, 1, 2]}),
-    "frame of one column": pd.DataFrame({"price": [3, 1, 2]}, index=["c", "a", "b"]),
-    "frame with notes": pd.DataFrame({"price": [3, 1, 2], "by": "x"}, index=["c", "a", "b"]),
-    "list": [1, 2, 3],
-    "whole": {"costs": {"a": 1, "b": 2, "c": 3}, "unit": "cost"},
-    "model": SensorPrices.additive(np.array([1.0, 2.0, 3.0])),
-}
-
-
-@pytest.mark.parametrize("form", COSTS)
-def test_costs_in_every_form_are_the_same(form, home):
-    (home / "costs.csv").write_text("name,cost\na,1\nb,2\nc,3\n")
-    keys = {
-        trial.key
-        for costs in (COSTS[form], home / "costs.csv", "costs.csv")
-        for trial in plan(FRAME, Y, costs=costs).trials
-    }
-    assert len(keys) == 1
 
 
 def test_whole_numbers_count_the_columns_of_an_array_from_0(home):
@@ -619,6 +579,9 @@ AS_COSTS = {
     "numbers from 1": {1: 11, 2: 5, 3: 2.5},
     "polars": pl.DataFrame(PRICED.to_dict("list")),
     "polars series": pl.Series([11.0, 5.0, 2.5]),
+    "lazy frame": pl.LazyFrame(PRICED.to_dict("list")),
+    "frame with notes": PRICED.set_index("test").assign(by="x"),
+    "model": SensorPrices.additive(np.array([11.0, 5.0, 2.5])),
     "arrow": pa.table(PRICED.to_dict("list")),
 }
 

@@ -397,12 +397,6 @@ def test_a_learner_may_be_an_instance_with_what_it_stands_on():
     np.testing.assert_array_equal(own.predict(X), stacked.predict(X))  # half the log-odds
 
 
-def test_a_fitted_estimator_survives_pickle_and_clone():
-    fitted = BudgetedClassifier(costs=COSTS, budget=2, **GRID).fit(X, (SIGNAL > 0).astype(int))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
-    assert clone(fitted).get_params() == fitted.get_params()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -508,13 +502,6 @@ def test_the_metric_may_be_an_object():
     assert fitted.score(X, SIGNAL) > 0
     assert fitted.metric_ == Least()
     assert 0.3 < fitted.quality_ <= 1
-
-
-def test_a_price_of_no_column_is_warned_of():
-    frame = pd.DataFrame(X[:60], columns=["a", "b", "c"])
-    costs = {"a": 1.0, "b": 5.0, "c": 20.0, "mrii": 3.0}
-    with pytest.warns(UserWarning, match="not in the data, price not used: mrii"):
-        BudgetedClassifier("l1", costs=costs).fit(frame, (SIGNAL[:60] > 0).astype(int))
 
 
 def test_a_constant_that_nothing_beats_is_warned_of_with_the_cheapest_point():

@@ -160,15 +160,6 @@ def test_best_repeats_parameters_that_are_not_the_default(bench, material):
     assert "--set toy.columns=" in ended.out
 
 
-def test_a_budget_that_buys_nothing_is_met_by_the_constant(bench, material):
-    one_tree = ("--set", "gbrt.trees=1", "--set", "gbrt.min_rows=1")
-    assert bench("run", *QUICK, "--learners", "gbrt", *one_tree).status == 0
-    nothing = bench("best", "--budget", "0")
-    assert nothing.status == 0, nothing.err
-    assert "gbrt: best at the constant" in nothing.out
-    assert "nothing is bought\n" in nothing.out
-
-
 def test_where_everything_failed_no_budget_helps(bench, material):
     assert bench("run", *QUICK, "--learners", "broken").status == 1
     nothing = bench("best", "--budget", "3")
