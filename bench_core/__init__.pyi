@@ -23,7 +23,6 @@ from .costs.model import SensorPrices as SensorPrices
 from .costs.model import price_list as price_list
 from .data import Examples as Examples
 from .data import Features as Features
-from .data import Frames as Frames
 from .data import Queries as Queries
 from .data import Task as Task
 from .datasets.publishers import Download as Download
@@ -41,6 +40,7 @@ from .parameters import log as log
 from .parameters import param as param
 from .protocols import DIVERGED as DIVERGED
 from .protocols import ELSEWHERE as ELSEWHERE
+from .protocols import ON_VALIDATION as ON_VALIDATION
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
 from .protocols import Dataset as Dataset

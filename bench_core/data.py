@@ -8,13 +8,11 @@ to a model by accident.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
@@ -32,16 +30,21 @@ class Task(StrEnum):
 class Queries:
     """Consecutive groups of rows: query ``j`` holds rows ``boundaries[j]:boundaries[j + 1]``.
 
-    ``boundaries`` int64 (q + 1,) start at 0 and increase strictly, else ValueError.
+    ``boundaries`` int64 (q + 1,) start at 0 and increase strictly, else ValueError. ``tags`` int64
+    (q,) or None: a number of each query for metrics of plugins, such as the width of a picture
+    whose pixels are the rows; nothing else reads it.
     """
 
     boundaries: IntArray
+    tags: IntArray | None = None
 
     def __post_init__(self) -> None:
         # empty queries would shift the rows of later queries
         b = self.boundaries
         if b.ndim != 1 or len(b) == 0 or b[0] != 0 or bool(np.any(np.diff(b) <= 0)):
             raise ValueError("query boundaries must start at 0 and rise strictly")
+        if self.tags is not None and self.tags.shape != (len(b) - 1,):
+            raise ValueError(f"tags must be ({len(b) - 1},), got {self.tags.shape}")
 
     @classmethod
     def from_sizes(cls, sizes: IntArray) -> Queries:
@@ -77,37 +80,7 @@ class Queries:
     def select(self, start: int, stop: int) -> Queries:
         """Queries ``start:stop``, with boundaries that start at 0."""
         b = self.boundaries[start : stop + 1]
-        return Queries(b - b[0])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Frames(Queries):
-    """Images whose pixels are rows, line by line: frame ``j`` is ``widths[j]`` pixels wide.
-
-    ``widths`` int64 (q,); ValueError if they do not divide the numbers of pixels. Without widths
-    the rows are sampled pixels and do not form images.
-    """
-
-    widths: IntArray | None = None
-
-    def __post_init__(self) -> None:
-        Queries.__post_init__(self)
-        if self.widths is None:
-            return
-        if self.widths.shape != (len(self),) or bool(np.any(self.widths < 1)):
-            raise ValueError("every frame needs a width of at least one pixel")
-        if bool(np.any(self.sizes % self.widths)):
-            raise ValueError("a frame's pixels must fill its lines")
-
-    def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Yield values (n,) by frame as images (height, width); ValueError without ``widths``."""
-        if self.widths is None:
-            raise ValueError("sampled pixels do not form a picture")
-        # rows are stored line by line
-        for start, stop, width in zip(
-            self.boundaries[:-1], self.boundaries[1:], self.widths, strict=True
-        ):
-            yield values[start:stop].reshape(-1, int(width))
+        return Queries(b - b[0], None if self.tags is None else self.tags[start:stop])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,8 +101,8 @@ class Examples:
     ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
     ``multiplicity`` int64 (n,) or None: number of identical copies that a row represents. Metrics
     and mean cost equal their values on physical copies. ``groups``: rows that depend on each other,
-    such as the visits of a patient or the pixels of an image (``Frames``). Statistics and metrics
-    use them; models treat the rows as independent.
+    such as the visits of a patient or the pixels of a picture. Statistics and metrics use
+    them; models treat the rows as independent.
     Raises ValueError if shapes do not match.
     """
 

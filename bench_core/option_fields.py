@@ -5,7 +5,7 @@
 Such a field of ``RunRequest`` or ``TableOptions`` defines the command's option with its completion
 (``cli/options.py``) and the argument of ``bench_core.run`` with its documentation
 (``api/arguments.py``). It also defines the check of values, the command that repeats a run
-(``planning/invocation.py``) and, of ``TableOptions``, the key of ``datasets.toml``.
+(``planning/request.py``) and, of ``TableOptions``, the key of ``datasets.toml``.
 """
 
 import dataclasses

@@ -233,6 +233,9 @@ class BudgetedModel(Protocol):
         """Inverse of ``state``."""
 
 
+ON_VALIDATION = "chosen on validation"
+"""Mark of a model that validation rows shaped, as training rows differ: its validation quality is
+optimistic, and so is the choice of its point."""
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
 ELSEWHERE = "trained elsewhere"
@@ -350,20 +353,22 @@ class Metric(Protocol):
     ) -> MetricValues:
         """Evaluate scores (n,) or (n, K) against labels (n,).
 
-        For data with groups, such as ``Frames`` of pixels, ``queries`` are the groups.
+        For data with groups, such as the pixels of a picture, ``queries`` are the groups.
         """
 
 
 class CompleteMetric(Metric, Protocol):
     """Optional members of a metric, with their defaults."""
 
-    pictures: bool = False
-    """True if the metric applies only to pixels of frames."""
     bounds: tuple[float, float] | None = None
     """Lower and upper bound of the mean."""
     order_only: bool = False
     """True if only the order of the scores (n,) matters, within each query or overall: an
     increasing transformation of the scores does not change the result."""
+
+    def unsuitable(self, examples: Examples) -> str:
+        """Reason why the metric does not apply to such data, or "". Suites skip it there."""
+        return ""
 
     def undefined(self, y: FloatArray) -> str:
         """Reason why the metric is undefined on labels (n,), or ""; plans show it."""

@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import bench_core
+from bench_core.statistics.comparison import Interval
+from bench_core.terminal.wording import in_brackets, saving
 
 PICTURES = Path(__file__).parent / "gallery"
 BENCH = Path(sys.executable).with_name("bench")
@@ -60,7 +62,7 @@ def draw_answer(store: Path, picture: Path) -> None:
     curves = {one["learner"]: one["curve"] for one in found["learners"]}
     first, reference = board.index[0], found["reference"]
     models = {name: board.loc[name, ["cost", found["metric"]]] for name in (first, reference)}
-    low, high, saving = (board.loc[first, f"cheaper{end}"] for end in (" low", " high", ""))
+    low, high, ratio = (board.loc[first, f"cheaper{end}"] for end in (" low", " high", ""))
     target = 0.99 * float(board.loc[reference, f"best {found['metric']}"])
     last = 1.05 * float(board["best cost"].max())
     matplotlib.rcParams["font.size"] = 9
@@ -80,7 +82,7 @@ def draw_answer(store: Path, picture: Path) -> None:
         axes.annotate(f"{x:.2f}", ends[-1], (6, -13), textcoords="offset points", weight="bold")
     arrow = {"arrowstyle": "->", "color": colour_of(first), "shrinkA": 5, "shrinkB": 5}
     axes.annotate("", *ends, arrowprops=arrow)
-    words = f"{saving:.1f}x cheaper (95%: {low:.1f}x to {high:.1f}x)"
+    words = f"{saving(ratio)} cheaper{in_brackets(Interval(low, high), saving)}"
     middle = ((ends[0][0] + ends[1][0]) / 2, ends[0][1])
     white = {"color": "white", "pad": 0.8}  # a ground for words that cross curves
     how = {"textcoords": "offset points", "ha": "center", "color": colour_of(first), "bbox": white}

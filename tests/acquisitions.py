@@ -23,7 +23,7 @@ from bench_datasets.spambase import Spambase
 
 from bench_core import Examples, Features, Sequential, Splits, Task
 from bench_core.arrays import FloatArray
-from bench_core.conformance.tasks import with_learners
+from bench_core.conformance.cases import with_learners
 from bench_core.datasets.data_folder import DataFolder, data_folder
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process

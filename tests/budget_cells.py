@@ -22,7 +22,7 @@ import pandas as pd
 from helpers.real_cases import DATA, documents
 
 from bench_core import Examples, Queries, SensorPrices, Splits, Task, UsageError
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.execution.predict import predict_split

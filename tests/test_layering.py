@@ -66,7 +66,7 @@ ORDER = (
         "statistics",
         "serving",
     ),
-    *("planning", "execution", "terminal", "leaderboard", "api", "conformance", "pytest_plugin"),
+    *("planning", "execution", "terminal", "leaderboard", "api", "conformance"),
     *("scaffold", "cli", "__main__"),
 )
 """Parts of bench_core: each may import only what stands before it."""

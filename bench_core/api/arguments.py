@@ -23,8 +23,7 @@ from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.metrics.evaluation import families, given_metrics
 from bench_core.option_fields import options_of, short
 from bench_core.parameters import is_learner
-from bench_core.planning.invocation import toml_literal
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, toml_literal
 from bench_core.protocols import Metric
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits

@@ -20,13 +20,13 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
 from bench_core.execution.trial import score_split
+from bench_core.leaderboard.export import capped_program, program_of
 from bench_core.metrics.frontier import best_within
 from bench_core.parameters import encode
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS, CONSTANT
 from bench_core.results.records import OperatingPoint
 from bench_core.sequential import ROUNDING
-from bench_core.serving.export import capped_program, program_of
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Program, Stop, constant_program
 from bench_core.splits import Splits

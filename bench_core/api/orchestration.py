@@ -18,11 +18,10 @@ from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
 from bench_core.metrics.evaluation import given_metrics
 from bench_core.parameters import is_learner
-from bench_core.planning.invocation import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, given_from_python
 from bench_core.planning.resolve_learners import ALL, parse_setting
 from bench_core.plugins import Registry
 from bench_core.results.records import Trial, differences

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.errors import UsageError, blaming, require
+from bench_core.errors import UsageError, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import FALLS, Board, Standing
 from bench_core.leaderboard.bought_sensors import purchases
-from bench_core.leaderboard.columns import CHEAPER, standing_fields
 from bench_core.leaderboard.columns import columns as board_columns
+from bench_core.leaderboard.columns import standing_fields
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.draws import primary_metric
 from bench_core.leaderboard.pairs import pairs_within, usual_limit
@@ -31,17 +30,24 @@ from bench_core.plugins import load_registry
 from bench_core.results.budgets import (
     CAP,
     Budget,
-    Limit,
     as_budgets,
-    as_target,
+    limit_of,
     limit_words,
 )
 from bench_core.results.operating_points import caps_of
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
-from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.split_shift import falling
-from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
+from bench_core.terminal.wording import (
+    CHEAPER,
+    cost,
+    counted,
+    duration,
+    in_brackets,
+    listed,
+    notices,
+    quality,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -103,8 +109,7 @@ class Best(Selection):
 
     def __repr__(self) -> str:
         """Return one line: learner, quality, cost and operating point."""
-        low, high = map(quality, self.interval)
-        sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
+        sure = in_brackets(self.interval, quality)
         valid = f"{quality(self.valid_quality)} on validation"
         reached = f"{self.metric.name} {valid}, {quality(self.quality)} on test{sure}"
         # the exported model may pay less
@@ -302,7 +307,7 @@ class Result(RunResult):
         level = [s.learner for s in answers.found if s.standing.tier == tier > 0 and s is not top]
 
         def exported() -> Folder:
-            from bench_core.serving.export import export
+            from bench_core.leaderboard.export import export
 
             known = self._registry().metrics
             return export(Store(self.store), self.info, top, known, best=choice.best)
@@ -351,7 +356,7 @@ class Result(RunResult):
             names += [n for n in dict.fromkeys(map(str, rows["learner"])) if n != against]
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
-        name, asked = self._one(dataset), _limit(budget, budget_kind, keep, quality)
+        name, asked = self._one(dataset), limit_of(budget, budget_kind, keep, quality)
         of = self.info, Store(self.store), self._rows, name, names
         limit = asked or usual_limit(*of)[0]
         given = *of, limit
@@ -406,13 +411,10 @@ class Result(RunResult):
     ) -> tuple[Choice, Answers, Selection]:
         """Return the answers of a data set at a limit, or at the default one, and the first or the
         learner's. Raises UsageError with the reason if there is none."""
-        name, limit = self._one(dataset), _limit(*limits)
+        name, limit = self._one(dataset), limit_of(*limits)
         self._known(name, [learner] if learner else [])
         choice = Choice(self.info, Store(self.store), self._rows, name, metric)
-        answers = choice.usual(learner) if limit is None else choice.at(limit)
-        if (answer := answers.of(learner)) is None:
-            raise UsageError(f"{name}: {choice.why_not(answers.limit, learner)}")
-        return choice, answers, answer
+        return choice, *choice.answer(limit, learner)
 
     def _bought(self, answer: Selection) -> DataFrame:
         bought = purchases(Store(self.store), self.run, answer.points)
@@ -499,23 +501,6 @@ class Result(RunResult):
         for title, status, error in self.failures[:1]:
             yield f"{status}: {title}: {error}"
         yield from notices(self.info) if self.counts.get("ok") else ()
-
-
-def _limit(
-    budget: Amount | None, kind: str, keep: float | str | None, quality: float | None
-) -> Limit | None:
-    """Return the limit for the choice of a point, None by default."""
-    named = {"budget": budget, "keep": keep, "quality": quality}
-    if len(both := [name for name, value in named.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(both)}: give only one of them")
-    with blaming("keep"):
-        target = as_target(keep, quality)
-    if target is not None or budget is None:
-        return target
-    found = as_budgets(budget, kind, unlimited=True)
-    if len(found) > 1:
-        raise UsageError(f"budget: give one here, such as {found[0]}; at() takes several")
-    return found[0]
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:

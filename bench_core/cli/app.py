@@ -283,7 +283,7 @@ def _explained(error: Exception) -> tuple[int, str]:
         remedy = "choose another place or check permissions"
         return UNUSABLE_INPUT, f"cannot use{where}: {reason}; {remedy}"
     # anything else is a fault of a plugin or of bench
-    from bench_core.execution.failures import fault_of
+    from bench_core.execution.contract import fault_of
 
     kind = type(error).__name__
     fault = fault_of(error) or f"internal error ({kind}: {error}). Please report it"

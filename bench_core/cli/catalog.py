@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from inspect import cleandoc
+from itertools import takewhile
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -263,7 +265,7 @@ def show_command(
     """Describe NAME: a learner, data set, suite, metric, cost model, report or export.
 
     Examples:
-      bench show miser               parameters with types, defaults and meaning
+      bench show miser               parameters with types, defaults and meaning; departures
       bench show yahoo               the data set's files and where to put them
       bench show yahoo --kind suite
       bench show ndcg@5
@@ -307,7 +309,11 @@ def _described(
     if named("learner", registry.learners):
         learner = registry.learners[name]
         about = [title("learner"), f"  tasks: {_tasks(learner)}", *_doc(learner)]
-        yield [*about, *_parameters("Parameters", learner, name, "; a list is a grid")]
+        yield [
+            *about,
+            *_parameters("Parameters", learner, name, "; a list is a grid"),
+            *_departures(learner),
+        ]
     if named("dataset", registry.datasets):
         yield [title("data set"), *_dataset_lines(registry, name, data_dir)]
     if named("suite", registry.suite_files):
@@ -339,7 +345,7 @@ def _described(
 def default_text(p: Parameter) -> str:
     """Return the default of a parameter as ``--set`` takes it, a learner as its name."""
     from bench_core.contracts import name_of
-    from bench_core.planning.invocation import toml_literal
+    from bench_core.planning.request import toml_literal
 
     named = p.holds_learner and p.default is not None
     return name_of(p.default) or str(p.default) if named else toml_literal(p.default)
@@ -357,6 +363,24 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
         lines.append(", ".join(filter(None, about)))
         lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
     return lines
+
+
+def _departures(cls: type) -> list[str]:
+    """Return lines on the departures from the papers, as the docstring of the learner's module, or
+    else of a package of it, lists them."""
+    module = cls.__module__
+    while module:
+        if lines := section(getattr(sys.modules.get(module), "__doc__", None) or "", "Departures"):
+            return ["", "Departures:", *(f"  {line.replace('``', '')}" for line in lines)]
+        module = module.rpartition(".")[0]
+    return []
+
+
+def section(docstring: str, title: str) -> list[str]:
+    """Return the lines under a title that stands alone on its line, up to a blank line."""
+    lines = iter(cleandoc(docstring).splitlines())
+    # consumes the lines up to the title
+    return [*takewhile(str.strip, lines)] if title in lines else []
 
 
 def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:

@@ -13,7 +13,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.run import asked_for, failures, following, run_options, summary
 from bench_core.errors import UsageError, one_line
-from bench_core.planning.invocation import shell_word
+from bench_core.planning.request import shell_word
 from bench_core.terminal.tables import Table, check_output, complain, deliver
 from bench_core.terminal.wording import count, duration
 

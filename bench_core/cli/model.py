@@ -94,11 +94,11 @@ def export_command(
     By default it is the model of the board's conclusion, which is sure to keep 99% of the
     reference's quality; if no saving is measured, the best at any cost.
     """
+    from bench_core.leaderboard.export import export
     from bench_core.leaderboard.reports import finished
     from bench_core.leaderboard.selection import Choice
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
-    from bench_core.serving.export import export
     from bench_core.serving.folder import check_folder, write_as
 
     check_folder(output)
@@ -112,10 +112,7 @@ def export_command(
     dataset = dataset or names[0]
     choice = Choice(info, Store(store), frame, dataset, metric)
     require("learner of this run", [learner] if learner else (), {*choice.frame["learner"]})
-    answers = choice.usual(learner) if limit is None else choice.at(limit)
-    answer = answers.of(learner)
-    if answer is None:
-        raise UsageError(f"{dataset}: {choice.why_not(answers.limit, learner)}")
+    answers, answer = choice.answer(limit, learner)
     entry = getattr(registry.datasets.get(dataset), "data", None)  # of datasets.toml
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
@@ -213,8 +210,8 @@ def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     """
     import numpy as np
 
+    from bench_core.leaderboard.export import replayed
     from bench_core.results.budgets import CAP
-    from bench_core.serving.export import replayed
 
     model = _loaded(folder)
     rows = _splits_of(model).test if data is None else _rows_of(data, model, arguments)

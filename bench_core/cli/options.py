@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench_core.errors import UsageError, blaming
+from bench_core.errors import UsageError
 from bench_core.option_fields import FLAG, TEXTS, Form, options_of
-from bench_core.planning.invocation import shell_word
-from bench_core.planning.request import RunRequest
-from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
+from bench_core.planning.request import RunRequest, shell_word
+from bench_core.results.budgets import KINDS, limit_of, limits_of
 from bench_core.terminal.tables import complain
 
 if TYPE_CHECKING:
@@ -116,43 +114,17 @@ def names_option(*names: str, **arguments: Any) -> Decorator:
     return click.option(*names, callback=_joined(()), **how | arguments)
 
 
-def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
-    """Parse ``--budget 10,20,40`` and ``--budget-kind`` into ``budgets``, or one ``budget``;
-    ``unlimited`` also allows ``inf``."""
-
-    def read(context: click.Context, _: click.Parameter, text: str | None) -> Any:
-        kind = context.meta["bench.budget_kind"]
-        if text is None and kind != KINDS[0]:
-            raise UsageError(f"--budget-kind {kind} needs a --budget")
-        with blaming("--budget"):
-            budgets: tuple[Budget, ...] = ()
-            if text is not None:
-                budgets = as_budgets(text, kind, unlimited=unlimited)
-        if several:
-            return budgets
-        if len(budgets) > 1:
-            raise UsageError(f"--budget {text}: give one budget here, such as {budgets[0]}")
-        return budgets[0] if budgets else None
-
-    return together(
-        click.option(
-            *("-b", "--budget", "budgets" if several else "budget"),
-            metavar="COST,...",
-            callback=read,
-            help="Costs per row; 'cap 20' names the kind"
-            + ("; inf: the best at any cost." if unlimited else "."),
-        ),
-        click.option(
-            "--budget-kind",
-            type=click.Choice(KINDS),
-            default=KINDS[0],
-            show_default=True,
-            is_eager=True,  # known when the budgets are read
-            expose_value=False,
-            callback=_remember,
-            help="Cost that a budget limits: the mean, or the cost of every row.",
-        ),
+def budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--budget 10,20,40`` and ``--budget-kind``, as texts, to a verb."""
+    about = "Costs per row; 'cap 20' names the kind."
+    kinds = click.Choice(KINDS)
+    words = "Cost that a budget limits: the mean, or the cost of every row."
+    added: Decorator = together(
+        click.option("-b", "--budget", metavar="COST,...", help=about),
+        click.option("--budget-kind", type=kinds, default=KINDS[0], show_default=True, help=words),
     )
+    made: Callable[..., Any] = added(command)
+    return made
 
 
 def limit_options(several: bool = True) -> Decorator:
@@ -161,22 +133,16 @@ def limit_options(several: bool = True) -> Decorator:
 
     def joined(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def called(keep: str | None, quality: str | None, **arguments: Any) -> Any:
-            budgets = arguments.pop("budgets" if several else "budget") or ()
-            budgets = budgets if several else (budgets,) if budgets else ()
-            reach = None if quality is None else _quality(quality)
-            with blaming("--keep"):
-                target = as_target(keep, reach)
-            named = {"--budget": budgets, "--keep": keep, "--quality": quality}
-            if len(both := [name for name, value in named.items() if value not in ((), None)]) > 1:
-                raise UsageError(f"{' and '.join(both)}: give only one of them")
-            limits: tuple[Limit, ...] = budgets if target is None else (target,)
+        def called(
+            budget: str | None, budget_kind: str, keep: str | None, quality: str | None, **more: Any
+        ) -> Any:
+            given = budget, budget_kind, keep, quality
             if several:
-                return command(limits=limits, **arguments)
-            return command(limit=limits[0] if limits else None, **arguments)
+                return command(limits=limits_of(*given), **more)
+            return command(limit=limit_of(*given), **more)
 
-        chosen_by = together(
-            budget_options(several=several, unlimited=True),
+        chosen_by: Decorator = together(
+            budget_options,
             click.option(
                 "--keep",
                 metavar="SHARE",
@@ -193,18 +159,6 @@ def limit_options(several: bool = True) -> Decorator:
         return made
 
     return joined
-
-
-def _quality(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        share = f": for a share of the reference's quality give --keep {text}"
-        more = share if "%" in text else ""
-        raise UsageError(f"--quality {text!r} is not a number{more}") from None
-    if not math.isfinite(value):
-        raise UsageError(f"--quality {text} is not a finite number: write one such as 0.85")
-    return value
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:

@@ -17,6 +17,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
+from bench_core.results.budgets import Budget, limits_of
 from bench_core.terminal.tables import check_output, complain, on_terminal, write_text
 from bench_core.terminal.wording import counted, duration
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from bench_core.api import RunResult
     from bench_core.execution.events import Event, OnEvent
     from bench_core.plugins import Registry
-    from bench_core.results.budgets import Budget
 
 CURVES = "curves"  # the report that --plot writes
 DIFFERS = 1
@@ -169,7 +169,6 @@ def doing_again(
 def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
     """Write the report of a run and the next commands; return the exit status."""
     from bench_core.leaderboard.reports import ReportRequest, write_report
-    from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
 
     here = output is None and on_terminal(sys.stdout) and on_terminal(sys.stderr)
@@ -214,7 +213,7 @@ def failures(result: RunResult) -> list[str]:
 @options.run_argument
 @options.names_option("-d", "--data", help="Data sets of the run.  [default: all]")
 @options.names_option("-l", "--learners", help="Learners of the run.  [default: all]")
-@options.budget_options()
+@options.budget_options
 @options.output_option
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
@@ -233,7 +232,8 @@ def report_command(
     run: str,
     data: tuple[str, ...],
     learners: tuple[str, ...],
-    budgets: Sequence[Budget],
+    budget: str | None,
+    budget_kind: str,
     output: Path | None,
     plot: Path | None,
     columns: tuple[str, ...],
@@ -271,6 +271,8 @@ def report_command(
     )
     from bench_core.plugins import load_registry
 
+    limits = limits_of(budget, budget_kind, unlimited=False)
+    budgets = [limit for limit in limits if isinstance(limit, Budget)]
     registry = load_registry(plugins)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:

@@ -88,7 +88,7 @@ def export_command(
     choose, and sensor: the share of test rows that buy it.
     """
     from bench_core.leaderboard.bought_sensors import shares
-    from bench_core.results.marks import with_choices
+    from bench_core.results.operating_points import with_choices
     from bench_core.results.store import Store
 
     chosen = kind or (output.suffix.lower().lstrip(".") if output else "csv")

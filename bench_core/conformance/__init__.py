@@ -1,11 +1,11 @@
 """Checks that third parties run on their own plugins.
 
 ``bench check -p my_module`` runs all checks and reports the observed behaviour, the expected
-behaviour and the remedy of each fault. In your own tests, use the included pytest plugin::
+behaviour and the remedy of each fault. In your own tests, a test for each check::
 
-    @pytest.mark.bench_check("my_module")
-    def test_it_keeps_its_promises(promise):
-        promise()
+    from bench_core.conformance import promise_test
+
+    test_it_keeps_its_promises = promise_test("my_module")
 
 or for one object, with parameters that make a fit fast::
 
@@ -17,7 +17,7 @@ or for one object, with parameters that make a fit fast::
 ``check_dataset``, ``check_metric``, ``check_cost_model`` and ``check_report`` work alike.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -29,16 +29,24 @@ from bench_core.conformance import (
     policy_checks,
     report_checks,
 )
-from bench_core.conformance.case import Case, ConformanceError, checks_of, examine, run_all
+from bench_core.conformance.cases import (
+    Case,
+    ConformanceError,
+    checks_of,
+    examine,
+    prices,
+    run_all,
+    task_splits,
+    with_learners,
+)
 from bench_core.conformance.cost_model_checks import purchases
-from bench_core.conformance.tasks import prices, task_splits, with_learners
 from bench_core.contracts import learner_of, metric_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.parameters import expand
 from bench_core.planning.resolve_learners import parse_setting, with_setting
-from bench_core.plugins import Registry
+from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Source
 
 __all__ = [
@@ -53,6 +61,7 @@ __all__ = [
     "examine",
     "learner_cases",
     "prices",
+    "promise_test",
     "task_splits",
 ]
 
@@ -108,8 +117,9 @@ def _cases(
         supported = sorted(map(Task, _done(value) if tasks is None else tasks))
         arguments = {task: (task_splits(task),) for task in supported}
     elif kind == "metric":
-        supported = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
-        arguments = {task: (task, task_splits(task).test) for task in supported}
+        tests = {task: task_splits(task).test for task in sorted(map(Task, value.tasks))}
+        suits = metric_of(value).unsuitable
+        arguments = {task: (task, test) for task, test in tests.items() if not suits(test)}
     elif kind == "data set":
         arguments = {"": (source or DataFolder(),)}
     else:
@@ -123,6 +133,24 @@ def _cases(
 def _done(learner: Any) -> frozenset[Task]:
     learner = with_learners(learner)
     return frozenset(learner.tasks).intersection(*map(_done, learner_of(learner).needs()))
+
+
+def promise_test(*names: str, settings: Sequence[str] = ()) -> Callable[[Case], None]:
+    """Return a test for pytest with each case of these plugins, objects or modules as its
+    parameter. They are named as for ``bench check``; a module need not be installed."""
+    import pytest  # only authors of plugins need it
+
+    registry = load_registry()
+    known = {name for _, name in registry.origin} | {p.name for p in registry.plugins}
+    if modules := [name for name in names if name not in known]:
+        registry = load_registry(modules)
+    cases = chosen_cases(registry, names, settings=settings)
+
+    @pytest.mark.parametrize("promise", cases, ids=str)
+    def test(promise: Case) -> None:
+        promise()
+
+    return test
 
 
 def chosen_cases(

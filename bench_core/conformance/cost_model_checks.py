@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_core.conformance.case import expect
-from bench_core.conformance.tasks import drawn_queries
+from bench_core.conformance.cases import drawn_queries, expect
 from bench_core.contracts import check
 from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices

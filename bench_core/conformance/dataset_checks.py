@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.conformance.case import expect
+from bench_core.conformance.cases import expect
 from bench_core.contracts import check, dataset_of, labels_fault, shapes_fault
 from bench_core.data import Examples
 from bench_core.datasets.cache import fingerprint

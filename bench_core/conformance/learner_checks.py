@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.conformance.case import ConformanceError, expect
-from bench_core.conformance.tasks import (
+from bench_core.conformance.cases import (
+    ConformanceError,
+    expect,
     fit,
     fitted,
     sealed,

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.conformance.case import expect
-from bench_core.conformance.tasks import CLASSES, with_copies
+from bench_core.conformance.cases import CLASSES, expect, with_copies
 from bench_core.contracts import check, metric_of
 from bench_core.data import Examples, Queries, Task
 from bench_core.protocols import Metric, MetricValues

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench_core.conformance.case import expect
+from bench_core.conformance.cases import expect
 from bench_core.contracts import check
 from bench_core.protocols import Report
 

@@ -4,8 +4,7 @@ An entry is a folder ``NAME-KEY``::
 
     meta.json            written last: shapes, file sizes, prices, fingerprint
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
-    train.groups.npy                             where rows depend on each other
-    train.frames.npy  train.widths.npy           where rows are pixels
+    train.groups.npy  train.groups.tags.npy      where rows depend on each other
 
     shared/                                         results that learners derive from training rows
 
@@ -36,7 +35,7 @@ from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
 from bench_core.costs.shipped import from_json, to_json
-from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.encoding import encodings_from
@@ -44,7 +43,7 @@ from bench_core.errors import InputError, charging, check_memory
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Note, Splits
 
-FORMAT = 4
+FORMAT = 5
 META, SHARED = "meta.json", "shared"
 TRUTH = "truth."  # prefix of the arrays of ``Splits.truth``
 # Fields of ``Splits`` that ``META`` stores unchanged.
@@ -197,32 +196,26 @@ def _open_examples(path: Path, arrays: Sequence[str], split: str) -> Examples:
         name = f"{split}.{name}"
         return mapped(path / f"{name}.npy") if name in arrays else None
 
-    groups = Queries(array("groups")) if f"{split}.groups" in arrays else None
-    if f"{split}.frames" in arrays:
-        groups = Frames(array("frames"), array("widths"))
-    boundaries = array("queries")
-    return Examples(
-        array("X"),
-        array("y"),
-        None if boundaries is None else Queries(boundaries),
-        array("multiplicity"),
-        groups,
-    )
+    def queries(name: str) -> Queries | None:
+        boundaries = array(name)
+        return None if boundaries is None else Queries(boundaries, array(f"{name}.tags"))
+
+    copies = array("multiplicity")
+    return Examples(array("X"), array("y"), queries("queries"), copies, queries("groups"))
 
 
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
     """Yield all arrays of the splits, named "train.X", "train.y", ..."""
     for name in SPLITS:
         examples: Examples = getattr(splits, name)
-        groups = examples.groups
-        kind_of_group = "frames" if isinstance(groups, Frames) else "groups"
         for what, kind, array in (
             ("X", np.float32, examples.X),
             ("y", np.float64, examples.y),
             ("queries", np.int64, getattr(examples.queries, "boundaries", None)),
+            ("queries.tags", np.int64, getattr(examples.queries, "tags", None)),
             ("multiplicity", np.int64, examples.multiplicity),
-            (kind_of_group, np.int64, getattr(groups, "boundaries", None)),
-            ("widths", np.int64, getattr(groups, "widths", None)),
+            ("groups", np.int64, getattr(examples.groups, "boundaries", None)),
+            ("groups.tags", np.int64, getattr(examples.groups, "tags", None)),
         ):
             if array is not None:
                 yield f"{name}.{what}", np.ascontiguousarray(array, dtype=kind)

@@ -30,20 +30,22 @@ from typing import Any, BinaryIO, Protocol, TextIO
 
 import psutil
 
-from bench_core._io.machine import limit_memory, one_blas_thread, reset_peak_rss
-from bench_core._io.processes import (
+from bench_core._io.machine import (
     LINUX,
     Processes,
     descendants,
     die_with,
     end_all,
     has_children,
+    limit_memory,
     memory_of,
+    one_blas_thread,
     private_pipes,
+    reset_peak_rss,
 )
 from bench_core.errors import NO_MEMORY, one_line
+from bench_core.execution.contract import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.events import OnEvent, news
-from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.fitting import metrics_of
 from bench_core.execution.trial import attempt
 from bench_core.results.records import Job, Outcome, Status

@@ -17,8 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from bench_core._io.machine import one_blas_thread
-from bench_core._io.processes import die_with, private_pipes
+from bench_core._io.machine import die_with, one_blas_thread, private_pipes
 from bench_core.execution.contract import MAX_POINTS, ContractError
 from bench_core.results.store_files import load_model
 

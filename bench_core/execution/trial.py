@@ -20,8 +20,7 @@ from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Queries
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
-from bench_core.execution.contract import ContractError, plain_marks
-from bench_core.execution.failures import failure
+from bench_core.execution.contract import ContractError, failure, plain_marks
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
 from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable

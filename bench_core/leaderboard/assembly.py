@@ -30,7 +30,7 @@ from bench_core.leaderboard.certainty import areas, kept, saving_order, savings,
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
-from bench_core.results.marks import repeated_paths, search_marks
+from bench_core.results.operating_points import repeated_paths, search_marks
 from bench_core.results.records import AUDITS, DatasetUse
 from bench_core.splits import SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS

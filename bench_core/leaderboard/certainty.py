@@ -155,7 +155,7 @@ def log_savings(draws: Draws, chosen: Chosen) -> FloatArray:
     return np.asarray(logs.round(6))
 
 
-_FREE = 1e6  # saving of a learner that pays nothing
+_FREE = 1e6  # saving of a learner that pays nothing, in logarithms
 
 
 def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tuple[float, Saved]]:
@@ -219,8 +219,9 @@ def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:
     alone = logs.groups > 1 and not logs.shared.any()
     ends = interval(logs, np.eye(len(logs.draws))[learner], share) if alone else None
     with np.errstate(over="ignore"):  # two repeats may leave all savings possible
-        low, high = np.exp(ends or spread_of(logs, learner, share))
-    return Interval(float(min(low, saving)), float(max(high, saving)))
+        ratios = np.exp(ends or spread_of(logs, learner, share))
+    low, high = np.where(ratios > _FREE / 10, np.inf, ratios).tolist()
+    return Interval(min(low, saving), max(high, saving))
 
 
 def saving_order(saved: Saved, saving: float, paid: float) -> tuple[object, ...]:

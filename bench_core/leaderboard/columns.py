@@ -26,7 +26,7 @@ from bench_core.leaderboard.board import (
 from bench_core.statistics import CONFIDENCE, LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, duration, quality, times
+from bench_core.terminal.wording import CHEAPER, cost, duration, half, quality, saving, saving_ends
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -34,12 +34,8 @@ if TYPE_CHECKING:
 Value = float | str | Interval
 
 PERCENT = f"{SHARE:.0%}"
-CHEAPER = "cheaper"
 QUALITY = "quality"
 """Name of the column of the primary metric in files, and in ``--columns``."""
-
-LEAST_HALF = 0.00005
-"""Below this four decimals would show half an interval as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +86,13 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         _column(
             CHEAPER,
             lambda row: row.saving,
-            times,
+            saving,
             usual=True,
             tier=lambda row: row.saved.tier,
             higher_is_better=True,
         ),
-        _column(cheaper_95, lambda row: row.saved.interval, ends, name=CHEAPER, usual=True),
-        _column(cheaper_99, lambda row: row.saved.wide, ends),
+        _column(cheaper_95, lambda row: row.saved.interval, saving_ends, name=CHEAPER, usual=True),
+        _column(cheaper_99, lambda row: row.saved.wide, saving_ends),
         _column("wrong", wrong, whole, usual=True),
         _column(metric, lambda row: row.model.quality, quality, name=QUALITY, usual=True),
         _column("±", lambda row: row.model_interval, half, name="", usual=True),
@@ -138,7 +134,7 @@ def _column(title: str, value: Callable[[Row], V], show: Callable[[V], str], **m
 
     def text(row: Row) -> str:
         if title == CHEAPER and row.likely:
-            return f"{row.likely.probability:.0%} sure"
+            return saving(row.saving, row.probability)
         return show(value(row)) or "-"
 
     return Column(title, value, text, **more)
@@ -195,27 +191,6 @@ def shown_rows(board: Board) -> list[Row]:
     return rows
 
 
-def half(interval: Interval) -> str:
-    """Return half the width of an interval."""
-    width = (interval.high - interval.low) / 2
-    if math.isnan(width):
-        return "-"
-    if 0 < width < LEAST_HALF:
-        return f"{width:.0e}"
-    return f"{width:.4f}".removeprefix("0") if width < 1 else f"{width:.3g}"
-
-
-def ends(interval: Interval) -> str:
-    """Return the ends of an interval of savings."""
-    return "-" if math.isnan(interval.low) else "-".join(map(_end, interval))
-
-
-def _end(x: float) -> str:
-    if 0.995 <= x < 1:
-        return "<1"  # 1.00 would hide that the interval has 1 in it
-    return "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x")
-
-
 def whole(value: float, unit: str = "") -> str:
     """Return a whole number."""
     return "-" if math.isnan(value) else f"{value:.0f}{unit}"
@@ -236,12 +211,12 @@ TIER_WORDS = "1 is not significantly worse than the best (all pairs tested joint
 
 def _explanations(board: Board) -> dict[str, str]:
     """Return the explanations of a board's columns by title."""
-    interval = f"half the {CONFIDENCE} interval{of_few_draws(board)}"
+    half_width = f"half the {CONFIDENCE} interval{of_few_draws(board)}"
     at_best = "of its best model at any cost"
     texts = {
-        "±": interval,
+        "±": half_width,
         f"best {board.metric}": at_best,
-        "best ±": interval,
+        "best ±": half_width,
         "best cost": at_best,
         RANK: f"{CONFIDENCE} range of its rank in {board.metric}",
         "tier": TIER_WORDS,
@@ -256,9 +231,9 @@ def _explanations(board: Board) -> dict[str, str]:
     best = f"{name}'s best test {metric}"
     share = f"its test {metric} as a share of {best}"
     repeats = ", the mean of repeats" if board.repeats > 1 else ""
-    saving = f"the cost of {name} by the same rule divided by this one{repeats}"
+    ratio = f"the cost of {name} by the same rule divided by this one{repeats}"
     return texts | {
-        CHEAPER: "; ".join([saving, *_missing_words(board)]),
+        CHEAPER: "; ".join([ratio, *_missing_words(board)]),
         f"{CHEAPER} {WIDE_LEVEL:.0%}": "its interval",
         f"{CHEAPER} tier": TIER_WORDS,
         "kept": share if board.higher_is_better else f"{best} as a share of its",

@@ -1,6 +1,6 @@
 """The conclusion of a board in plain sentences, which every format shows first: the model to take,
 its cost and what it loses on test, the reference at its best and at the same quality, and learners
-that save about as much.
+that save about as much; over several data sets, ranks with tie tiers.
 
 Where no learner is sure to keep the quality for less, the reference is the answer.
 """
@@ -9,14 +9,109 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
-from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
 from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
-from bench_core.statistics import CONFIDENCE
-from bench_core.terminal.wording import cost, listed, quality, times
+from bench_core.statistics import LEVEL
+from bench_core.statistics.comparison import Interval, tiers_and_ranks
+from bench_core.terminal.wording import cost, difference, in_brackets, listed, quality, saving
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A learner's ranks."""
+
+    learner: str
+    mean: float  # over data sets
+    by_dataset: tuple[float, ...]
+    interval: Interval  # of the mean: two of them overlap unless Nemenyi's test separates them
+    tier: int  # by Nemenyi's test
+    ranks: tuple[int, int]  # best and worst rank by the test
+
+
+def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranked, ...]]:
+    """Return the data sets, and the learners that are on all of their boards, best tier first.
+
+    Ranks are by area, or by best quality on boards on which a learner has no area; ties share the
+    mean rank. Nemenyi's test separates learners; it treats data sets as fixed. Only the first of
+    several boards of the same data counts, and none on which the metric is not defined. Empty for
+    fewer than two boards with rows, or for fewer than two learners on all boards.
+    """
+    import pandas as pd
+
+    boards = [b for b in boards if b.rows and not b.same_as and not b.undefined]
+    names = [
+        row.learner
+        for row in (boards[0].rows if boards else ())
+        if all(any(row.learner == other.learner for other in board.rows) for board in boards)
+    ]
+    if len(boards) < 2 or len(names) < 2:
+        return (), ()
+    ranks = pd.DataFrame([_losses(board, names) for board in boards]).rank(axis=1).to_numpy()
+    apart = least_difference(*ranks.shape)
+    better = np.subtract.outer(mean := ranks.mean(axis=0), mean) < -apart
+    low, high = np.clip([mean - apart / 2, mean + apart / 2], 1, len(names))
+    ends = [Interval(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+    tiers = tiers_and_ranks(better)
+    rows = [
+        Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), ends[k], *tiers[k])
+        for k, name in enumerate(names)
+    ]
+    rows.sort(key=lambda one: (one.tier, one.mean, one.learner))
+    return tuple(board.dataset for board in boards), tuple(rows)
+
+
+_MIXED = "mean quality over all budgets, on some data sets by best quality"
+
+
+def ranked_by(boards: Sequence[Board]) -> str:
+    """Return what ``over_datasets`` ranks by, in words."""
+    datasets, ranked = over_datasets(boards)
+    names = {one.learner for one in ranked}
+    has_area = [
+        not any(math.isnan(row.area.value) for row in board.rows if row.learner in names)
+        for board in boards
+        if board.dataset in datasets
+    ]
+    if all(has_area):
+        return "mean quality over all budgets"
+    return _MIXED if any(has_area) else "best quality"
+
+
+def least_difference(datasets: int, learners: int, share: float = LEVEL) -> float:
+    """Return the critical difference of mean ranks (Nemenyi 1963; Demsar 2006)."""
+    q = normal_range(share, learners) / math.sqrt(2)
+    return q * math.sqrt(learners * (learners + 1) / (6 * datasets))
+
+
+def normal_range(share: float, count: int) -> float:
+    """Return the quantile of the range of ``count`` standard normal values, the studentized range
+    of known variance. Importing scipy.stats instead would add half a second to every board."""
+    from scipy.special import ndtr
+
+    least, step = np.linspace(-9, 9, 721, retstep=True)  # trapezoids over the least value
+    density = count * np.exp(-(least**2) / 2) / math.sqrt(2 * math.pi) * step
+    low, high = 0.0, 20.0
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        within = float(density @ (ndtr(least + middle) - ndtr(least)) ** (count - 1))
+        low, high = (middle, high) if within < share else (low, middle)
+    return high
+
+
+def _losses(board: Board, names: Sequence[str]) -> list[float]:
+    """Return losses, lower is better: from areas if all learners have one, else best qualities."""
+    rows = {row.learner: row for row in board.rows}
+    areas = [rows[name].area.value for name in names]
+    if any(map(math.isnan, areas)):
+        areas = [rows[name].best.quality for name in names]
+    return [-value if board.higher_is_better else value for value in areas]
+
 
 UNMEASURED = "The uncertainty was not measured."
 
@@ -65,8 +160,8 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
         sentences.append(f"{mean}. {len(names)} data sets are too few for a test of ranks.")
     else:
-        low, high = top.interval
-        sentences.append(f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).")
+        ends = in_brackets(Interval(*top.interval), "{:.2f}".format, " by Nemenyi's test")
+        sentences.append(f"{mean}{ends}.")
         others = [rows[r.learner] for r in tied if r is not top]
         sentences += _ties(others, "mean rank") or ["No other learner ties in mean rank."]
     ahead = min(tied, key=lambda r: r.mean)
@@ -85,12 +180,9 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     yield f"{_name(row)} costs {price} per row and {_reached(board, row.cheap)}."
     yield _compared(board, reference, f", {_times(row)}")
     if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
-        gap, ends = row.cheap.quality - reference.best.quality, row.saved.gap
-        unsure = (
-            "" if math.isnan(ends.low) else f" ({CONFIDENCE}: {ends.low:.4f} to {ends.high:.4f})"
-        )
+        gap = difference(row.cheap.quality - reference.best.quality)
         words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
-        yield f"{words}: {gap:.4f}{unsure}."
+        yield f"{words}: {gap}{in_brackets(row.saved.gap, difference)}."
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
@@ -127,8 +219,8 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     if likeliest is not None:
         price = f"{cost(likeliest.model.cost)} instead of {cost(reference.cheap.cost)}"
         reached = _reached(board, likeliest.model)
-        right = f"right with {likeliest.probability:.0%}"
-        yield f"Likeliest: {_name(likeliest)}, {price}, {right}; it {reached}."
+        likely = saving(likeliest.saving, likeliest.probability)
+        yield f"Likeliest: {_name(likeliest)}, {price}, {likely}; it {reached}."
     yield _compared(board, reference)
 
 
@@ -164,9 +256,7 @@ def _times(row: Row) -> str:
     """Return ``1.9x as much (1.8x to 2.0x)``."""
     if math.isinf(row.saving):
         return "where this one costs nothing"
-    low, high = row.saved.interval
-    ends = "" if math.isnan(low) else f" ({CONFIDENCE}: {times(low)} to {times(high)})"
-    return f"{times(row.saving)} as much{ends}"
+    return f"{saving(row.saving)} as much{in_brackets(row.saved.interval, saving)}"
 
 
 def _no_target(board: Board, reference: Row) -> str:

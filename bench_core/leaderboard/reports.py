@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import name_of
 from bench_core.errors import BenchError, UsageError, one_line
-from bench_core.execution.failures import fault_of
+from bench_core.execution.contract import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.draws import uses_of
 from bench_core.option_fields import chosen
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
-from bench_core.planning.invocation import command, shell_line
+from bench_core.planning.request import command, shell_line
 from bench_core.plugins import OURS
 from bench_core.protocols import Section
 from bench_core.results.store import Store

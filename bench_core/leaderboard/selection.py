@@ -160,6 +160,14 @@ class Choice(Draws):
             reason = draws.undefined
         return Answers(limit, selections, reason, missing(draws))
 
+    def answer(self, limit: Limit | None, learner: str = "") -> tuple[Answers, Selection]:
+        """Return the answers at a limit (None: ``usual``), and the first, or the learner's. Raises
+        UsageError with the reason if there is none."""
+        answers = self.usual(learner) if limit is None else self.at(limit)
+        if (answer := answers.of(learner)) is None:
+            raise UsageError(f"{self.dataset}: {self.why_not(answers.limit, learner)}")
+        return answers, answer
+
     @property
     def best(self) -> Selection | None:
         """The reference at its best; without a reference, the best learner on validation."""

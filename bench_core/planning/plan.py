@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
 from bench_core.costs.model import CostModel
-from bench_core.planning.invocation import FROM_PYTHON
-from bench_core.planning.request import RunRequest, cores_for
+from bench_core.planning.request import FROM_PYTHON, RunRequest, cores_for
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, state_path, states_folder, store_path

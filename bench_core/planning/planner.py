@@ -12,7 +12,6 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
-from bench_core.data import Frames
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
@@ -20,8 +19,7 @@ from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
-from bench_core.planning.billing import billed, priced
-from bench_core.planning.keys import DescribedLearner, fit_key, metric_key
+from bench_core.planning.keys import DescribedLearner, billed, fit_key, metric_key, priced
 from bench_core.planning.plan import Notify, Plan, resumed
 from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
@@ -150,8 +148,8 @@ class _Planner:
             reason = ""
             if task not in metric.tasks:
                 reason = f"does not apply to {task} ({label})"
-            elif metric_of(metric).pictures and not isinstance(splits.valid.groups, Frames):
-                reason = f"applies only to pictures; the rows of {label} are not pixels"
+            elif why := metric_of(metric).unsuitable(splits.valid):
+                reason = f"does not apply to {label}: {why}"
             if reason and self.request.metrics:
                 raise UsageError(
                     f"{option('metrics')}: metric {metric.name} {reason}: try for example "

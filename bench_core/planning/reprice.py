@@ -13,11 +13,9 @@ from bench_core.datasets.pricing import same_sensors, with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import InputError, UsageError, blaming, option
 from bench_core.option_fields import chosen
-from bench_core.planning.billing import billed, priced
-from bench_core.planning.invocation import FROM_PYTHON
-from bench_core.planning.keys import metric_key
+from bench_core.planning.keys import billed, metric_key, priced
 from bench_core.planning.plan import Plan, resumed
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import FROM_PYTHON, RunRequest
 from bench_core.plugins import Registry
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import DatasetUse, RunRecord, TrialSpec

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, blaming, option, unknown
 
 COLUMNS = {"mean": "total_cost", "cap": "cost_max"}
 """Field of an operating point that each kind of budget limits."""
@@ -82,21 +82,68 @@ def limit_words(limit: Limit, metric: str, reference: str) -> str:
     return f"{'at' if math.isinf(limit.amount) else 'within'} {limit.words}"
 
 
-def as_target(keep: float | str | None, quality: float | None) -> Target | None:
-    """Return the target for a fraction to keep (``0.99`` or ``"99%"``) or for a quality, or None.
+def limits_of(
+    budget: float | str | Budget | Iterable[float | str | Budget] | None = None,
+    kind: str = "mean",
+    keep: float | str | None = None,
+    quality: float | str | None = None,
+    unlimited: bool = True,
+) -> tuple[Limit, ...]:
+    """Return budgets of a ``kind``, or a target as a list of one: the fraction of the reference's
+    quality to keep (``0.99`` or ``"99%"``), or a quality; () if none is given.
 
-    Raises UsageError for a fraction that is not in (0, 1].
+    Raises UsageError for invalid values, and if more than one is given.
     """
-    if keep is None:
-        return None if quality is None else Target(float(quality), "quality")
-    text = str(keep).strip()
+    named = {"budget": budget, "keep": keep, "quality": quality}
+    if len(both := [option(name) for name, value in named.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(both)}: give only one of them")
+    if budget is None and kind != KINDS[0]:
+        raise UsageError(f"{option('budget_kind', kind)} needs a {option('budget')}")
+    if keep is not None:
+        with blaming(option("keep")):
+            return (Target(_share(str(keep).strip())),)
+    if quality is not None:
+        return (Target(_quality(quality), "quality"),)
+    if budget is None:
+        return ()
+    with blaming(option("budget")):
+        return as_budgets(budget, kind, unlimited=unlimited)
+
+
+def limit_of(
+    budget: float | str | Budget | Iterable[float | str | Budget] | None = None,
+    kind: str = "mean",
+    keep: float | str | None = None,
+    quality: float | str | None = None,
+) -> Limit | None:
+    """Return the only one of ``limits_of``, None for none. Raises UsageError for several."""
+    limits = limits_of(budget, kind, keep, quality)
+    if len(limits) > 1:
+        given = budget if isinstance(budget, str) else None
+        raise UsageError(f"{option('budget', given)}: give one budget here, such as {limits[0]}")
+    return next(iter(limits), None)
+
+
+def _share(text: str) -> float:
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         share = math.nan
     if not 0 < share <= 1:
         raise UsageError(f"{text!r} is not a share: write 99% or 0.99")
-    return Target(share)
+    return share
+
+
+def _quality(given: float | str) -> float:
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        share = f"for a share of the reference's quality give {option('keep', given)}"
+        remedy = share if "%" in str(given) else "write one such as 0.85"
+        raise UsageError(f"{option('quality', given)} is not a finite number: {remedy}")
+    return value
 
 
 def as_budgets(

@@ -70,7 +70,9 @@ class DatasetUse:
     undefined: Mapping[str, str] = field(default_factory=dict)  # why not defined, by metric
     notes: tuple[Note, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
-    ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
+    ends: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # by learner: operating_points.search_marks
     caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths
     budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
     accounting: str = "path"

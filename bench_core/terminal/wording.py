@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
+from bench_core.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
+    from bench_core.statistics.comparison import Interval
+
+CHEAPER = "cheaper"
+"""Name of the column of savings."""
 
 TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 
-def quality(value: float) -> str:
+def quality(value: float, decimals: int = 4) -> str:
     """Format a metric: four decimals, which align; four digits from 10 on; two digits if four
     decimals would show fewer."""
     if math.isnan(value):
         return "-"
     if 0 < abs(value) < TINY:
         return f"{value:.1e}"
-    return f"{value + 0:.4f}" if abs(value) < 10 else f"{value:.4g}"  # zero has no sign
+    return f"{value + 0:.{decimals}f}" if abs(value) < 10 else f"{value:.4g}"  # zero has no sign
+
+
+def difference(value: float) -> str:
+    """Format a difference of two qualities, with its sign."""
+    return f"{'+' * (value >= 0)}{quality(value)}"
 
 
 def cost(value: float) -> str:
@@ -40,9 +50,12 @@ def p_value(p: float, bounded: bool = False) -> str:
     return "<0.0001" if p < 0.00005 else f"{'<' * (bounded and p < 1)}{p:.4f}"
 
 
-def times(value: float) -> str:
-    """Format a saving: ``3.4x``, with up to three decimals if fewer would round to 1; infinite if
-    nothing is paid."""
+def saving(value: float, probability: float = 1.0) -> str:
+    """Format a saving, or another ratio of costs: ``3.4x``, with up to three decimals if fewer
+    would round to 1; infinite if nothing is paid. Of a model that is not sure to keep the quality,
+    format the probability that it does."""
+    if probability < 1:
+        return f"{probability:.0%} sure"
     if math.isnan(value):
         return "-"
     if math.isinf(value):
@@ -51,6 +64,37 @@ def times(value: float) -> str:
         digits = next((digits for digits in (2, 3) if round(value, digits) != 1), 0)
         return f"{value:.{digits}f}x" if digits else "<1x" if value < 1 else ">1x"
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
+
+
+def interval(ends: Interval, text: Callable[[float], str]) -> str:
+    """Format an interval whose ends have a ``text``: ``3.1x to 3.6x``; "-" if it is unknown."""
+    if math.isnan(ends.low):
+        return "-"
+    if math.isinf(ends.high):
+        return text(ends.low) if math.isinf(ends.low) else f"at least {text(ends.low)}"
+    return f"{text(ends.low)} to {text(ends.high)}"
+
+
+def saving_ends(ends: Interval) -> str:
+    """Format the interval of a saving."""
+    return interval(ends, saving)
+
+
+def in_brackets(ends: Interval, text: Callable[[float], str], what: str = "") -> str:
+    """Format an interval to follow its value: `` (95%: 3.1x to 3.6x)``; "" if it is unknown.
+    ``what`` follows the level."""
+    known = not math.isnan(ends.low)
+    return f" ({CONFIDENCE}{what}: {interval(ends, text)})" if known else ""
+
+
+def half(ends: Interval, decimals: int = 4) -> str:
+    """Format half the width of an interval of a metric: ``.0036``."""
+    width = (ends.high - ends.low) / 2
+    if math.isnan(width):
+        return "-"
+    if 0 < width < 0.5 * 10**-decimals:  # would be 0
+        return f"{width:.0e}"
+    return f"{width:.{decimals}f}".removeprefix("0") if width < 1 else f"{width:.3g}"
 
 
 def rank_range(ranks: tuple[int, int]) -> str:

@@ -28,8 +28,7 @@ from bench_core.errors import InputError
 from bench_core.metrics.frontier import frontier, share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP
-from bench_core.results.marks import growing
-from bench_core.results.operating_points import REPEAT, Criterion
+from bench_core.results.operating_points import REPEAT, Criterion, growing
 from bench_core.results.store_files import load_model, state_path, states_folder
 from bench_core.serving.block_walk import BlockWalk
 

@@ -36,9 +36,14 @@ def pipeline_extractors(
     from bench_measure.timing import Extractor
 
     steps, columns = column_transformer(pipeline)
-    if len({path.suffix for path in inputs if path.is_dir()}):
-        raise InputError(f"{inputs[0]}: give CSV or Parquet tables, whose rows are transformed")
-    table = pd.concat([read_table(path).frame for path in inputs], ignore_index=True)
+    if folder := next((path for path in inputs if path.is_dir()), None):
+        raise InputError(f"{folder}: give CSV or Parquet tables, whose rows are transformed")
+    tables = [read_table(path).frame for path in inputs]
+    for path, frame in zip(inputs, tables, strict=True):
+        if odd := next(iter(frame.columns.symmetric_difference(tables[0].columns)), None):
+            where = "is missing" if odd in tables[0] else f"is not in {inputs[0]}"
+            raise InputError(f"{path}: column {odd!r} {where}; give tables of the same columns")
+    table = pd.concat(tables, ignore_index=True)
     with blamed(target):
         steps.fit(table)
         for step in [step for _, step in getattr(steps, "steps", [])]:

@@ -178,7 +178,7 @@ class BackwardInduction:
                 rows.y[fit],
                 loss=loss,
                 settings=settings,
-                offers=[(settings.trees, features)],
+                features=features,
                 threads=context.threads,
             )
             fits.append(trees)
@@ -245,7 +245,7 @@ def _backward(
     done, total = 0, int((~sets).sum())
     for s in reversed(range(len(sets))):
         own = visible(sets[s : s + 1], purchases, prices)[0]
-        offers = [(settings.trees, np.append(own, True))]
+        tested = np.append(own, True)
         parts = [Ensemble.of_trees([], [], np.zeros(len(purchases)), bins.features)]
         base, best = np.zeros(len(purchases)), np.zeros(len(X))
         marginal = purchases.marginal(sets[s : s + 1])[0]
@@ -258,7 +258,7 @@ def _backward(
                 continue
             target = value[after] - stop[s]
             trees = boost(
-                words, bins, target, settings=settings, offers=offers, threads=context.threads
+                words, bins, target, settings=settings, features=tested, threads=context.threads
             )
             gain = sums(layout_of(trees), trees.base, X)[:, 0] - price * marginal[j]
             best = np.maximum(best, gain)

@@ -28,10 +28,6 @@ Variants of the paper's experiments: ``depth = 4, leaves = 16`` is its shallow m
 beta = 1. ``stop = "raw"`` splits while the unpriced gain is positive, as in the authors' code.
 
 Departures
-- ``cheap_starts`` (an addition, on by default): if prices differ, there is a second chain of a
-  quarter of the trees (at least 50). It grows first on the cheapest features, then also on features
-  of up to twice, four, ... times their price, below the cost of the first iteration's purchases.
-  Its prefixes are points too.
 - Sensors are charged: a feature costs the price of its sensors not yet paid.
 - ``stop = "net"``, the default, ends a tree at the first split that is not worth its price, and
   training at the first tree without a split.
@@ -49,16 +45,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import TRADEOFF
+from bench_models.boosting import TRADEOFF, BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.priced_boosting import CheapStarts, PricedTrees
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, log, param, provide_learners
 
 
 @dataclass(frozen=True, kw_only=True)
-class CEGB(PricedTrees):
+class CEGB(BoostedTrees):
     """Boosted trees grown best first, charged for the cost of each row's path."""
 
     name: ClassVar[str] = "cegb"
@@ -75,7 +70,7 @@ class CEGB(PricedTrees):
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> StagedModel | CheapStarts:
+    ) -> StagedModel:
         """Boost on ``train``; ``valid`` is not used."""
         from bench_trees import Penalty
 
@@ -94,7 +89,7 @@ class CEGB(PricedTrees):
         )
         settings = self.settings(context.task, self.leaves, order=self.order, stop=self.stop)
         facts = {"tau": row.tau, "lambda": row.tau}
-        return self.boosted_at_prices(train, prices, context, settings, penalty, facts)
+        return self.boosted(train, prices, context, settings, penalty, facts)
 
 
 bench_learners = provide_learners(CEGB, family="boosted trees")

@@ -24,34 +24,23 @@ grades and numbers have no probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.large_model import (
-    bill_of,
-    both,
-    last_prediction,
-    thresholds,
-    where,
-    whole_program,
-)
+from bench_models.large_model import GatedModel, LargeModel, confidence, thresholds
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
-from bench_models.priced_boosting import CheapStarts
-from bench_models.staged import MOST_POINTS, StagedModel
+from bench_models.staged import MOST_POINTS
 from bench_models.staged.exits import check_thresholds
-from bench_models.states import Stored
 
 from bench_core import (
     BudgetedLearner,
     Examples,
     Features,
     FitContext,
-    Prediction,
     Prices,
     Task,
     UsageError,
@@ -59,11 +48,9 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.arrays import FloatArray
-from bench_core.serving.gates import largest_probability
 
 if TYPE_CHECKING:
-    from bench_core.serving import Program
+    pass
 
 NOBODY = 0.0
 """A threshold that no probability reaches."""
@@ -96,7 +83,9 @@ class ConfidenceCascade(OnTrees):
         """The cheap trees and the large model."""
         return (*super().needs(), self.large)
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> SentOn:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LargeModel:
         """Find thresholds from the cells of ``train``; labels and ``valid`` are not used."""
         ensemble = ensemble_of(self.name, self.base, context, single=False)
         outputs, most = ensemble.outputs_count, ensemble.trees // ensemble.outputs_count
@@ -104,72 +93,14 @@ class ConfidenceCascade(OnTrees):
         ends = outputs * np.unique(np.minimum(np.round(sizes), most)).astype(np.int64)
         cheap = prefix_chain(ensemble, ends.tolist(), prices, {}, all_points=True)
         share = train.weights / train.weights.sum()
-        gates = []
-        for prefix in cheap.predict_path(Features(train.X)):
+        gates = [
             # a high gate score means low confidence
-            found = thresholds(-confidence(prefix.scores), share, self.gates)
-            gates.append([(-threshold, sent) for threshold, sent in found])
+            thresholds(-confidence(prefix.scores), share, self.gates)
+            for prefix in cheap.predict_path(Features(train.X))
+        ]
         context.progress(1, 1)
-        return SentOn(cheap, gates, context.fitted(self.large), prices)
-
-
-@dataclass(frozen=True, eq=False)
-class SentOn(Stored):
-    """Prefixes of a cheap model, followed by a large one.
-
-    ``gates`` has (threshold, share of the training rows sent on) for each prefix. A row is sent on
-    iff its largest class probability is below the threshold. Points: each gate of each prefix,
-    ``{"trees": prefix, "sent": share}``, then the large model, ``{"trees": 0, "sent": 1.0}``.
-    """
-
-    cheap: StagedModel
-    gates: Sequence[Sequence[tuple[float, float]]]
-    large: Any
-    prices: Prices
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """One prediction per gate, then the large model's own."""
-        alone, points = Features(features.X), iter(self._points)
-        large = last_prediction(self.large, alone)
-        names = ["path", *({"model"} & large.bills.keys())]
-        for prefix, gates in zip(self.cheap.predict_path(alone), self.gates, strict=True):
-            sure, kept = confidence(prefix.scores), {name: bill_of(prefix, name) for name in names}
-            paid = {name: (both(bill_of(large, name), kept[name]), kept[name]) for name in names}
-            for threshold, _ in gates:
-                sent, scores = sure < threshold, prefix.scores.copy()
-                scores[sent] = large.scores[sent]
-                bills = {name: where(sent, *two) for name, two in paid.items()}
-                yield Prediction(next(points), scores, bills)
-        yield Prediction(next(points), large.scores, {name: bill_of(large, name) for name in names})
-
-    def program(self, point: Mapping[str, int | float]) -> Program:
-        """The prefix, then the large model for rows below the threshold, for serving."""
-        from bench_models.staged.program import place_of
-
-        from bench_core.serving import joined
-
-        place, gates = place_of(point, self._points), [g for own in self.gates for g in own]
-        large = whole_program(
-            self.large, self.prices.features, "confidence-cascade: its large model"
-        )
-        if place == len(gates):
-            return large
-        (prefix,) = (p for p in self.cheap.points if p.values["trees"] == point["trees"])
-        cheap, threshold = self.cheap.program(prefix.values), gates[place][0]
-        if threshold <= NOBODY:
-            return cheap
-        program, last = joined([cheap, large]), len(cheap.steps) - 1
-        # the gate also passes rows at its value; here only rows below the threshold pass
-        below = float(np.nextafter(threshold, -np.inf))
-        decides = replace(program.steps[last], gate="class", value=below, then=last + 1)
-        steps = [*program.steps[:last], decides, *program.steps[last + 1 :]]
-        return replace(program, steps=steps, stops=cheap.stops)
-
-    @property
-    def _points(self) -> list[Mapping[str, int | float]]:
-        points = zip(self.cheap.points, self.gates, strict=True)
-        found = [{**p.values, "sent": sent} for p, gates in points for _, sent in gates]
-        return [*found, {"trees": 0, "sent": 1.0}]
+        large, everything = context.fitted(self.large), {"trees": 0, "sent": 1.0}
+        return LargeModel(self.name, [GatedModel(cheap, None, gates)], large, everything, prices)
 
 
 @dataclass(frozen=True)
@@ -205,7 +136,7 @@ class SelectionCascade:
         from bench_trees import Ensemble
 
         base = context.fitted(self.base)
-        if not isinstance(base, PathOfModels) or isinstance(base, CheapStarts):
+        if not isinstance(base, PathOfModels):
             raise UsageError(
                 f"{self.name}: base {self.base.name!r} has no models on sets of features; "
                 "choose forward-selection or greedy-order"
@@ -231,11 +162,6 @@ class SelectionCascade:
         context.progress(1, 1)
         ones = np.ones(len(parts), dtype=np.int64)
         return NestedBoosters(Ensemble.concat(parts), start, ones, prices, routes)
-
-
-def confidence(scores: FloatArray) -> FloatArray:
-    """Largest class probability (n,) of log-odds (n,) or scores (n, K)."""
-    return largest_probability(scores[:, None] if scores.ndim == 1 else scores)
 
 
 bench_learners = provide_learners(ConfidenceCascade, SelectionCascade, family="cascades")

@@ -20,10 +20,6 @@ The paper's lambda is N tau, with tau as in ``bench_models.boosting``. Its loss 
 and sums over the N rows (copies included), while the cost is paid once per model, for all rows.
 
 Departures
-- ``cheap_starts`` (an addition, on by default): if prices differ, there is a second chain of a
-  quarter of the trees (at least 50). It grows first on the cheapest features, then also on features
-  of up to twice, four, ... times their price, below the cost of the first iteration's purchases.
-  Its prefixes are points too.
 - Eq. 5 is minimised greedily: level by level, nodes from left to right, a node is split iff its
   gain exceeds the price of the sensors not bought so far. A sensor bought in this tree is free
   immediately for the rest of it, and unsplit nodes are then evaluated again (``charge = "tree"``).
@@ -50,16 +46,15 @@ Departures
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import TRADEOFF
+from bench_models.boosting import TRADEOFF, BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.priced_boosting import CheapStarts, PricedTrees
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners
 
 
 @dataclass(frozen=True, kw_only=True)
-class GreedyMiser(PricedTrees):
+class GreedyMiser(BoostedTrees):
     """Boosted trees that pay for each feature once, for all rows."""
 
     name: ClassVar[str] = "miser"
@@ -75,7 +70,7 @@ class GreedyMiser(PricedTrees):
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> StagedModel | CheapStarts:
+    ) -> StagedModel:
         """Boost on ``train``; ``valid`` is not used."""
         from bench_trees import Penalty
 
@@ -93,7 +88,7 @@ class GreedyMiser(PricedTrees):
             prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor
         )  # eq. 5: lambda c_a
         facts = {"tau": row.tau, "lambda": total_weight * row.tau}
-        return self.boosted_at_prices(train, prices, context, settings, penalty, facts)
+        return self.boosted(train, prices, context, settings, penalty, facts)
 
 
 bench_learners = provide_learners(GreedyMiser, family="boosted trees")

@@ -21,7 +21,7 @@ from bench_core import (
     log,
     param,
 )
-from bench_core.arrays import BoolArray, IntArray
+from bench_core.arrays import IntArray
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -120,12 +120,8 @@ class BoostedTrees:
         settings: Settings,
         penalty: Penalty | None = None,
         facts: Mapping[str, float] | None = None,
-        *,
-        offers: Sequence[tuple[int, BoolArray]] = (),
-        progress: Callable[[int, int], None] | None = None,
-        most: int = MOST_POINTS,
     ) -> StagedModel:
-        """Boost under a penalty and serve the reported prefixes, at most ``most``."""
+        """Boost under a penalty and serve the reported prefixes."""
         from bench_trees import Ensemble, boost
 
         name, objective = loss_of(context.task, self.loss, context.classes)
@@ -141,19 +137,18 @@ class BoostedTrees:
                 penalty=penalty,
                 multiplicity=train.multiplicity,
                 queries=None if train.queries is None else train.queries.boundaries,
-                offers=offers,
                 threads=context.threads,
-                progress=progress or context.progress,
+                progress=context.progress,
             )
 
-        if offers or not (penalty is None or penalty.free):
+        if not (penalty is None or penalty.free):
             ensemble = train_trees(settings, penalty)
         else:
             how = unpriced(settings, squared=name == "squared")
             inputs = name, self.max_bins, replace(how, trees=0), train
             kept = context.trained(inputs, lambda: train_trees(how, None).state(), how.trees)
             ensemble = first_iterations(Ensemble.from_state(kept), how.trees)
-        return chain(ensemble, prices, {"loss": name, **(facts or {})}, most)
+        return chain(ensemble, prices, {"loss": name, **(facts or {})})
 
 
 @dataclass(frozen=True)
@@ -251,12 +246,10 @@ def binned(
     return Bins.from_state(arrays), arrays[form]
 
 
-def chain(
-    ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any], most: int = MOST_POINTS
-) -> StagedModel:
+def chain(ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any]) -> StagedModel:
     """An ensemble as stages that carry scores and pass every row, one per reported prefix."""
     outputs = len(ensemble.base)
-    ends = outputs * prefixes(ensemble.trees // outputs, most)
+    ends = outputs * prefixes(ensemble.trees // outputs)
     return prefix_chain(ensemble, ends.tolist(), prices, facts, all_points=True)
 
 
@@ -287,11 +280,12 @@ def prefix_chain(
     return StagedModel(stages, reported, prices, ensemble, facts=facts)
 
 
-def prefixes(iterations: int, most: int = MOST_POINTS) -> IntArray:
-    """Numbers of iterations reported: all up to ``most``, otherwise ``most`` that start dense.
+def prefixes(iterations: int) -> IntArray:
+    """Numbers of iterations reported: all up to ``MOST_POINTS``, otherwise so many, dense at first.
 
     Their steps grow evenly from one; the last number is ``iterations``.
     """
+    most = MOST_POINTS
     if iterations <= most:
         return np.arange(min(1, iterations), iterations + 1, dtype=np.int64)
     place = np.arange(most)

@@ -1,6 +1,6 @@
 """Stage-wise additive boosting under feature costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -41,7 +41,7 @@ def boost(
     queries: Int64Array | None = None,
     ledger: Ledger | None = None,
     start: Float64Array | None = None,
-    offers: Sequence[tuple[int, BoolArray]] = (),
+    features: BoolArray | None = None,
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Ensemble:
@@ -54,9 +54,9 @@ def boost(
     >= 1: copies of each row, in loss and cost. ``queries``: row boundaries (q+1,), lambdarank only.
     ``ledger``: purchases so far (default none; updated in place, so that several calls may share
     it). ``start`` (K, n): scores to which trees are added, instead of the best constant, which is
-    then 0. ``offers``: pairs of a number of iterations and the features (d,) allowed until then; by
-    default all. ``progress(done, total)`` is called after every iteration. One iteration has K
-    consecutive trees. The result has the same bits for any number of threads.
+    then 0. ``features`` (d,): those that trees may test, by default all. ``progress(done, total)``
+    is called after every iteration. One iteration has K consecutive trees. The result has the same
+    bits for any number of threads.
 
     If the mean training loss rises above its start, that iteration is dropped and boosting ends.
     The ensemble is then marked ``diverged``. Only ``Measured`` losses are checked.
@@ -82,18 +82,17 @@ def boost(
         grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, pool)
         iterate, diverges = _iterations(grower, loss, data, base, start)
         done = 0
-        for most, offered in offers or ((settings.trees, np.ones(bins.features, np.bool_)),):
-            grower.offer(offered)
-            while done < most and not diverged:
-                grown = iterate(most - done)
-                if not grown:
-                    break
-                diverged = diverges()
-                trees += grown[: -loss.outputs] if diverged else grown
-                before, done = done, len(trees) // loss.outputs
-                if progress is not None:
-                    for each in range(before, done):
-                        progress(each + 1, settings.trees)
+        grower.offer(np.ones(bins.features, np.bool_) if features is None else features)
+        while done < settings.trees and not diverged:
+            grown = iterate(settings.trees - done)
+            if not grown:
+                break
+            diverged = diverges()
+            trees += grown[: -loss.outputs] if diverged else grown
+            before, done = done, len(trees) // loss.outputs
+            if progress is not None:
+                for each in range(before, done):
+                    progress(each + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
     ensemble = Ensemble.of_trees(trees, output, base, bins.features)
     return replace(ensemble, diverged=True) if diverged else ensemble

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -14,13 +14,13 @@ import click
 from bench_core.cli import options
 from bench_core.errors import one_line, printable
 from bench_core.option_fields import chosen, options_of
-from bench_core.planning.invocation import (
+from bench_core.planning.request import (
+    RunRequest,
     given_from_python,
     shell_line,
     toml_literal,
     words,
 )
-from bench_core.planning.request import RunRequest
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     Table,
@@ -31,7 +31,16 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import cost, notices, quality, run_line
+from bench_core.terminal.wording import (
+    CHEAPER,
+    cost,
+    half,
+    notices,
+    quality,
+    run_line,
+    saving,
+    saving_ends,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +49,7 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
     from bench_core.results.budgets import Limit
     from bench_core.results.records import RunInfo
+
 
 NO_RESULT = 1  # exit status
 COMMANDS_SHOWN = 3
@@ -117,7 +127,7 @@ def within_budget(
     for several budgets the winner at each."""
     from bench_core.leaderboard.draws import uses_of
     from bench_core.results.budgets import Budget, limit_words
-    from bench_reports.selections import RUN, VALIDATION, selections
+    from bench_reports.best import RUN, VALIDATION, selections
 
     info, frame, name = choice.info, choice.frame, choice.dataset
     judge, first = choice.metric.name, answers[0]
@@ -162,7 +172,7 @@ def at_quality(
     from bench_core.leaderboard.board import lost_below
     from bench_core.leaderboard.draws import uses_of
     from bench_core.results.budgets import KEEP, Target
-    from bench_reports.selections import RUN, SAVING, VALIDATION, chance, selections
+    from bench_reports.best import RUN, SAVING, VALIDATION, chance, selections
     from bench_reports.terminal import lost_words
 
     info, (rows, target) = choice.info, (answers[0].found, answers[0].limit)
@@ -333,3 +343,61 @@ def run_command(
 
 def _owner(setting: str) -> str:
     return setting.partition(".")[0].strip()
+
+
+SAVING = (CHEAPER, f"{CONFIDENCE} interval")
+VALIDATION, RUN = ("validation quality", "validation cost"), ("audit", "repeats")
+"""Titles of columns; "quality" is the metric."""
+
+
+def chance(selection: Selection) -> float:
+    """Return the probability that a likeliest model reaches the target."""
+    return selection.likely.probability if selection.likely else 0.0
+
+
+def selections(shown: Sequence[Selection], titles: Sequence[str], title: str) -> Table:
+    """Return a table of learners at a limit, with the first one highlighted on a terminal; of
+    several budgets, none."""
+    metric = shown[0].metric.name
+    cells = {name.replace("quality", metric): cell for name, cell in CELLS.items()} | {
+        metric: CELLS["quality"]
+    }
+    titles = [name.replace("quality", metric) if name in VALIDATION else name for name in titles]
+    rows = [[cells[name](selection) for name in titles] for selection in shown]
+    styles = ["" if k or "budget" in titles else "bold green" for k in range(len(rows))]
+    right = [name for name in titles if name not in ("budget", "learner", "at", *RUN)]
+    return Table(titles, rows, "learner", right, ("at",), row_styles=styles, title=title)
+
+
+def _quality(selection: Selection) -> str:
+    """Return the test quality, with * within a budget if it is tied for the best."""
+    text, standing = quality(selection.pick.quality), selection.standing
+    if math.isnan(standing.interval.low):
+        return text
+    return f"{text}{'*' if standing.tier == 1 else ' '}"
+
+
+def _saving(selection: Selection) -> str:
+    """Return the saving, with ! if it does not count and * if it is tied for the best."""
+    if not selection.sure:
+        return saving(selection.saving, chance(selection))
+    mark = "!" if selection.saved.lost else "*" if selection.saved.tier == 1 else " "
+    return saving(selection.saving) + mark
+
+
+CELLS: dict[str, Callable[[Selection], str]] = {
+    "budget": lambda one: str(one.limit),
+    "learner": lambda one: one.learner,
+    "cost": lambda one: cost(one.pick.cost) + "!" * one.standing.over,
+    CHEAPER: _saving,
+    f"{CONFIDENCE} interval": lambda one: saving_ends(one.saved.interval),
+    "sure": lambda one: "yes" if one.sure else _saving(one),
+    "quality": _quality,
+    "±": lambda one: half(one.standing.interval),
+    "validation quality": lambda one: quality(one.pick.valid_quality),
+    "validation cost": lambda one: cost(one.pick.valid_cost),
+    "audit": lambda one: one.audit,
+    "repeats": lambda one: f"{one.repeats} of {one.of}",
+    "at": lambda one: one.pick.settings[0].short,
+}
+"""The columns of a learner at a limit by title; "!": above the budget by more than chance."""

@@ -14,7 +14,19 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import cost, count, listed, notices, p_value, quality, run_line
+from bench_core.terminal.wording import (
+    cost,
+    count,
+    difference,
+    in_brackets,
+    interval,
+    listed,
+    notices,
+    p_value,
+    quality,
+    run_line,
+    saving,
+)
 from bench_reports.best import deliver_parts, named_datasets
 
 if TYPE_CHECKING:
@@ -232,8 +244,8 @@ def _row(pair: Pair) -> list[str]:
     return [
         f"{pair.a} {quality(pair.quality[0])}",
         f"{pair.b} {quality(pair.quality[1])}",
-        f"{of.value:+.4f}",
-        "{:+.4f} to {:+.4f}".format(*of.interval),
+        difference(of.value),
+        interval(of.interval, difference),
         p_value(of.p, of.bounded),
         p_value(of.adjusted, of.bounded),
         f"{of.equivalent:.0%}",
@@ -263,13 +275,11 @@ def _sentences(pair: Pair, higher: bool, data: str) -> Iterator[str]:
         no = f"{pair.a} and {pair.b} do not differ significantly"
         yield f"{no}; that would take {much} the {data}"
     # a difference in cost is easier to judge than one in quality
-    (cost_a, cost_b), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
+    (cost_a, cost_b), ratio = pair.cost, saving(pair.cost_ratio)
     if math.isnan(cost_b):
         yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
     elif cost_a == 0:
         yield f"  {pair.a} costs nothing; {pair.b} needs {cost(cost_b)} for the same quality"
     else:
-        within = f"{edges.low:.2f} to {edges.high:.2f}"
-        within = f"at least {edges.low:.2f}" if math.isinf(edges.high) else within
-        needs = f"{pair.b} needs {ratio:.2f}x {pair.a}'s cost for the same quality"
-        yield f"  {needs} ({CONFIDENCE}: {within})"
+        needs = f"{pair.b} needs {ratio} {pair.a}'s cost for the same quality"
+        yield f"  {needs}{in_brackets(pair.cost_interval, saving)}"

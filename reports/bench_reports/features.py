@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.errors import printable, require
+from bench_core.errors import UsageError, printable, require
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import costs_in, named_datasets
@@ -87,13 +87,13 @@ def command(
     require("learner of this run", [learner] if learner else (), {*frame["learner"]})
     for name in named_datasets(frame, datasets):
         choice = Choice(info, kept, frame, name)
-        answers = choice.usual(learner or "") if limit is None else choice.at(limit)
+        try:
+            answers, chosen = choice.answer(limit, learner or "")
+        except UsageError as error:  # other data sets may still have an answer
+            note(str(error))
+            continue
         if answers.reason:
             note(f"{name}: {answers.reason}")
-        chosen = answers.of(learner)
-        if chosen is None:  # other data sets may still have an answer
-            note(f"{name}: {choice.why_not(answers.limit, learner or '')}")
-            continue
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"
         bought = purchases(kept, info.run, chosen.points)
         if order:

@@ -20,18 +20,17 @@ from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notice
 from bench_core.leaderboard.columns import (
-    CHEAPER,
     Column,
     columns,
     explained,
     order_words,
 )
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets
-from bench_core.planning.invocation import command
+from bench_core.leaderboard.conclusion import conclusion, over_datasets, overall_conclusion
+from bench_core.planning.request import command
 from bench_core.statistics import CONFIDENCE
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, quality, run_line
+from bench_core.terminal.wording import CHEAPER, cost, count, counted, interval, quality, run_line
 from bench_reports.page_data import json_text, page_data
 from bench_reports.palette import css
 from bench_reports.terminal import heading, mark_lines, own_marks, selection_line
@@ -51,10 +50,10 @@ SCRIPTS = (
     *("address.js", "overview.js", "save.js", "page.js"),
 )
 
-NO_BREAK = "\xa0"
-"""A blank at which a cell of a narrow table is not broken."""
-
 CHEAPER_95 = f"{CHEAPER} {CONFIDENCE}"
+
+MOVING = ("rank", "quality", "range", "cost")
+"""Columns whose cells change with the budget; others are sorted by a key."""
 
 BILLED = {
     "path": "what each row bought and evaluated",
@@ -116,6 +115,7 @@ def page(
         subtitle=run_line(info),
         description=f"{count(len(learners), 'learner')} on {', '.join(sets)}",
         parts=parts,
+        moving=MOVING,
         learners=learners,
         conclusion=overall_conclusion(boards),
         overview=overview(boards, learners, info.baselines),
@@ -148,7 +148,12 @@ def rendered(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"notice": notice, "linked": linked, "line": one_line}
-    environment.filters |= {"legend": legend, "conclusion": conclusion, "order": order_words}
+    environment.filters |= {
+        "key": sort_key,
+        "legend": legend,
+        "conclusion": conclusion,
+        "order": order_words,
+    }
     text: str = environment.get_template(template).render(content)
     return text
 
@@ -231,14 +236,13 @@ def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[
     sign = -1 if board.higher_is_better else 1
     order = sorted(board.rows, key=lambda row: (sign * row.best.quality, row.best.cost))
     places = {row.learner: str(k) for k, row in enumerate(order, 1)}
-    best, interval = named[f"best {board.metric}"], f"{CONFIDENCE} interval"
+    best, title = named[f"best {board.metric}"], f"{CONFIDENCE} interval"
 
     def rank(row: Row) -> str:
         return row.standing.rank.replace("-", "–") or places[row.learner]
 
     def ends(row: Row) -> str:
-        low, high = row.standing.interval
-        return "-" if math.isnan(low) else f"{quality(low)}{NO_BREAK}to {quality(high)}"
+        return interval(row.standing.interval, quality)
 
     def sure_cost(row: Row) -> str:
         return cost(row.cheap.cost)
@@ -249,7 +253,7 @@ def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[
     shown = {
         "rank": replace(named[RANK], text=rank),
         "quality": replace(best, title=board.metric),
-        "range": replace(named["best ±"], title=interval, text=ends),
+        "range": replace(named["best ±"], title=title, text=ends),
         "cost": replace(named["best cost"], title="cost"),
         "cheap": replace(named["cost"], title=f"{SHARE:.0%} cost", text=sure_cost),
         **{name: named[name] for name in (CHEAPER, CHEAPER_95, "settings", "seconds")},
@@ -257,6 +261,16 @@ def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[
         **{column.title: column for column in every[len(columns(board)) :]},
     }
     return [item for item in shown.items() if any(item[1].text(r) != "-" for r in board.rows)]
+
+
+def sort_key(column: Column, row: Row) -> str:
+    """Return the value by which the script sorts a cell, "" if it has none; an interval by its
+    lower end."""
+    value = column.value(row)
+    at = value.low if isinstance(value, Interval) else value
+    if isinstance(at, str):
+        return at
+    return "" if math.isnan(at) else "Infinity" if math.isinf(at) else f"{at:.6g}"
 
 
 def legend(board: Board, shown: Sequence[tuple[str, Column]]) -> list[str]:

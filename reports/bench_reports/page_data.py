@@ -26,13 +26,13 @@ from bench_core.leaderboard.board import SHARE, Board, Pick, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
 from bench_core.leaderboard.columns import order_words
+from bench_core.leaderboard.conclusion import least_difference
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
-from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion, caps_of
 from bench_core.statistics import CONFIDENCE
-from bench_core.terminal.wording import cost, quality, times
+from bench_core.terminal.wording import cost, quality, saving
 from bench_reports.palette import COLOURS, DASHES, MARKS, look
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
             "to": [learners.index(board.reference), affordable(reference.cheap.valid_cost)],
             "saved": ""
             if answer.reference or answer.saving <= 1
-            else f"{times(answer.saving)} cheaper",
+            else f"{saving(answer.saving)} cheaper",
         },
     }
 

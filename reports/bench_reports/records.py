@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.columns import QUALITY, columns, standing_fields
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets
+from bench_core.leaderboard.conclusion import conclusion, over_datasets, overall_conclusion
 from bench_core.leaderboard.reports import paragraph
-from bench_core.planning.invocation import command
+from bench_core.planning.request import command
 from bench_core.terminal.tables import write_text
 from bench_reports.panels import Panels
 

@@ -23,15 +23,18 @@ from bench_core.leaderboard.columns import (
     QUALITY,
     Column,
     explained,
-    half,
     order_words,
     rule_words,
     target,
 )
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets, ranked_by
-from bench_core.protocols import DIVERGED
-from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
+from bench_core.leaderboard.conclusion import (
+    conclusion,
+    over_datasets,
+    overall_conclusion,
+    ranked_by,
+)
+from bench_core.protocols import DIVERGED, ON_VALIDATION
+from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
@@ -43,7 +46,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import TINY, count, duration, rank_range, run_line
+from bench_core.terminal.wording import count, duration, half, quality, rank_range, run_line
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -66,6 +69,8 @@ RANKS = (
 MEANINGS = {
     NOT_CONVERGED: "more trees would still help",
     AT_EDGE: "the best value ends the range that was tried: try values beyond",
+    ON_VALIDATION: "training rows differ from validation rows, which chose more than the point: "
+    "validation qualities are optimistic",
     DIVERGED: "training diverged and was stopped; no saving is measured against it",
     OVER: f"mean cost on test is above the budget by more than its {CONFIDENCE} interval",
     FALLS: "worse on test than on validation by more than chance (p <= .001): test rows differ, "
@@ -346,12 +351,9 @@ def _cell(column: Column, with_half: bool, stars: bool, row: Row) -> str:
     mark = "" if math.isnan(width) or not stars else mark
     if not with_half or math.isnan(width):
         return written + mark
-    if abs(value) < TINY:
-        return f"{written}±{half(column.interval(row))}{mark}"
-    # one digit less than elsewhere, as ± takes room: .799±.012
-    digits = 3 if abs(value) >= 0.1 else 4
-    edge = f"{width / 2:.{digits}f}".removeprefix("0") if width < 2 else f"{width / 2:.2g}"
-    return (f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}") + f"±{edge}{mark}"
+    # one decimal less than elsewhere, as ± takes room: 0.799±.012
+    decimals = 3 if abs(value) >= 0.1 else 4
+    return f"{quality(value, decimals)}±{half(column.interval(row), decimals)}{mark}"
 
 
 def rank_table(boards: Sequence[Board], width: int) -> Table | None:

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from helpers.kit import refused
 
-from bench_core import Examples, Features, Frames, InputError, Queries, find_class, remember_class
+from bench_core import Examples, Features, InputError, Queries, find_class, remember_class
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import one_line
 
@@ -29,13 +30,11 @@ def test_queries_from_ids_are_consecutive_rows_of_equal_ids():
 
 @pytest.mark.parametrize("bad", [[1, 2], [0, 2, 2], [0, 3, 1], []])
 def test_boundaries_that_do_not_rise_from_zero_are_refused(bad):
-    with pytest.raises(ValueError, match="rise strictly"):
-        Queries(np.array(bad, dtype=np.int64))
+    refused("rise strictly", Queries, np.array(bad, dtype=np.int64), error=ValueError)
 
 
 def test_arrays_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"y \(n,\)"):
-        Examples(np.zeros((3, 1), np.float32), np.zeros(2))
+    refused("y (n,)", Examples, np.zeros((3, 1), np.float32), np.zeros(2), error=ValueError)
     with pytest.raises(ValueError, match="queries cover 2 rows of 3"):
         Examples(np.zeros((3, 1), np.float32), np.zeros(3), Queries(np.array([0, 2])))
 
@@ -44,33 +43,28 @@ def test_without_multiplicity_every_row_weighs_one():
     assert Examples(np.zeros((2, 1), np.float32), np.zeros(2)).weights.tolist() == [1.0, 1.0]
 
 
-def test_a_frames_pixels_are_read_line_by_line():
-    frames = Frames(np.array([0, 6, 10]), np.array([3, 2]))
-    pictures = [picture.tolist() for picture in frames.pictures(np.arange(10))]
-    assert pictures == [[[0, 1, 2], [3, 4, 5]], [[6, 7], [8, 9]]]
+@pytest.mark.parametrize("tags", [[4], [3, 2, 1], [[3], [2]]])
+def test_there_is_a_tag_of_every_query(tags):
+    with pytest.raises(ValueError, match=r"tags must be \(2,\)"):
+        Queries(np.array([0, 6, 10]), np.array(tags))
 
 
-@pytest.mark.parametrize("widths", [[4, 2], [3], [0, 2]])
-def test_widths_that_do_not_fit_their_frames_are_refused(widths):
-    with pytest.raises(ValueError, match=r"width|lines"):
-        Frames(np.array([0, 6, 10]), np.array(widths))
+def test_selected_queries_keep_their_tags():
+    some = Queries(np.array([0, 6, 10, 11]), np.array([3, 2, 7])).select(1, 3)
+    assert some.boundaries.tolist() == [0, 4, 5]
+    assert some.tags.tolist() == [2, 7]
+    assert Queries(np.array([0, 6, 10])).select(1, 2).tags is None
 
 
-def test_drawn_pixels_make_no_picture():
-    with pytest.raises(ValueError, match="do not form a picture"):
-        list(Frames(np.array([0, 6])).pictures(np.arange(6)))
-
-
-def test_models_do_not_see_the_frames_that_metrics_see():
-    frames = Frames(np.array([0, 2]), np.array([2]))
-    rows = Examples(np.zeros((2, 1), np.float32), np.zeros(2), groups=frames)
+def test_models_do_not_see_the_groups_that_metrics_see():
+    groups = Queries(np.array([0, 2]), np.array([2]))
+    rows = Examples(np.zeros((2, 1), np.float32), np.zeros(2), groups=groups)
     assert rows.features.queries is None
-    assert rows.units is frames
+    assert rows.units is groups
     queries = Queries(np.array([0, 2]))
     assert Examples(rows.X, rows.y, queries).units is queries
-    for wrong in ({"queries": queries, "groups": frames}, {"groups": Frames(np.array([0, 3]))}):
-        with pytest.raises(ValueError, match="groups cover"):
-            Examples(rows.X, rows.y, **wrong)
+    for wrong in ({"queries": queries, "groups": groups}, {"groups": Queries(np.array([0, 3]))}):
+        refused("groups cover", Examples, rows.X, rows.y, **wrong, error=ValueError)
 
 
 def test_a_class_is_found_again_by_its_name():

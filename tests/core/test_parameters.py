@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal
 
 import pytest
+from helpers.kit import refused
 
 from bench_core import BudgetedLearner, Task, UsageError, param
 from bench_core.parameters import as_json, decode, encode, expand, parameters, resolved
@@ -126,8 +127,7 @@ def test_a_wrong_name_or_type_is_one_line(registry, table, line):
 
 
 def test_a_learner_held_by_another_is_checked_too(registry):
-    with pytest.raises(UsageError, match="on: trees must be at least 1"):
-        expand(Stack, {"base": Trees(trees=0)}, registry, "on")
+    refused("on: trees must be at least 1", expand, Stack, {"base": Trees(trees=0)}, registry, "on")
 
 
 def test_a_learner_given_as_an_object_is_checked(registry):
@@ -149,13 +149,11 @@ def test_a_learner_field_takes_a_name_or_a_table_with_grids(registry, base, made
 
 
 def test_a_learner_of_the_wrong_kind_is_refused(registry):
-    with pytest.raises(UsageError, match="expected trees, got stack"):
-        build(OnTrees, {"base": "stack"}, registry)
+    refused("expected trees, got stack", build, OnTrees, {"base": "stack"}, registry)
 
 
 def test_a_nested_table_needs_a_name_where_there_is_no_default(registry):
-    with pytest.raises(UsageError, match="name the learner"):
-        build(OnTrees, {"base": {"trees": 5}}, registry)
+    refused("name the learner", build, OnTrees, {"base": {"trees": 5}}, registry)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +175,7 @@ def test_settings_are_toml_literals_and_bare_words_are_text(text, value):
 
 @pytest.mark.parametrize("text", ["trees=3", "miser.trees", "=3", "miser.=3", "miser..trees=3"])
 def test_a_setting_without_learner_parameter_and_value_is_refused(text):
-    with pytest.raises(UsageError, match="write it as LEARNER"):
-        parse_setting(text)
+    refused("write it as LEARNER", parse_setting, text)
 
 
 def test_a_setting_reaches_into_a_nested_learner(registry):
@@ -196,8 +193,7 @@ def test_a_setting_holds_for_every_learner_of_a_grid(registry):
 
 
 def test_a_setting_below_a_plain_parameter_is_refused():
-    with pytest.raises(UsageError, match="'trees' is not a learner"):
-        with_setting({"trees": 3}, ("trees", "more"), 1)
+    refused("'trees' is not a learner", with_setting, {"trees": 3}, ("trees", "more"), 1)
 
 
 def test_json_names_nested_learners_and_spells_numbers_one_way():
@@ -241,8 +237,7 @@ def test_names_inside_given_learners_are_resolved_and_others_kept(registry):
 
 
 def test_a_default_that_nobody_registered_is_refused_in_one_line():
-    with pytest.raises(UsageError, match="trees"):
-        build(ByName, {}, Registry())
+    refused("trees", build, ByName, {}, Registry())
 
 
 def _with(registry):
@@ -261,5 +256,4 @@ def test_methods_stay_without_the_one_that_they_stand_on():
     assert "miser" in names
     assert "cronus" not in names
     assert any(note.startswith("left out: cronus: unknown learner 'gbrt'") for note in notes)
-    with pytest.raises(UsageError, match="gbrt"):
-        choose_learners(RunRequest(learners=("cronus",)), NO_SUITE, registry, [])
+    refused("gbrt", choose_learners, RunRequest(learners=("cronus",)), NO_SUITE, registry, [])

@@ -71,7 +71,7 @@ INVALID = {
     ),
     "same-export": (
         "@hookimpl\ndef bench_exports(): return {'folder': print}",
-        "export 'folder' is registered by two plugins, 'exports' and 'zz-theirs'",
+        "export 'folder' is registered by two plugins, 'core' and 'zz-theirs'",
     ),
     "same-learner": (
         "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",

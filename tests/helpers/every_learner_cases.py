@@ -15,12 +15,11 @@ POLICIES = {
     "backward-induction",
     "bayes-cmi",
     "exact-dp",
-    "ma-tree",
     "masked-gbrt",
     "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"aaco-tree", "ma-tree", "masked-gbrt", "tree-dime"}
+SERVED = {"aaco-tree", "masked-gbrt", "tree-dime"}
 """The ones with a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -84,7 +83,6 @@ def quick_settings(count=5):
         "lear": {**base, "sentinels": (2, 4), "trees": 3, "leaves": 4},
         "lightgbm": trees,
         "lightgbm-cegb": trees,
-        "ma-tree": {"min_rows": 4, "alpha": 0.1},
         "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
         "qwyc": {**base, "every": 2},

@@ -49,6 +49,8 @@ def kit(elsewhere):
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
     frame["note"], frame["age"] = rng.choice(["late", "fine late", "cold"], 60), rng.normal(size=60)
     frame.to_csv("rows.csv", index=False)
+    frame.drop(columns="age").to_csv("few.csv", index=False)
+    Path("photos").mkdir()
     yield frame
     sys.modules.pop("my_pipe", None)
 
@@ -74,7 +76,19 @@ def test_each_transformer_has_a_price_that_a_run_takes(bench, kit, name):
     ("words", "line"),
     [
         (("my_pipe:failing", "--input", "rows.csv"), "my_pipe:failing: ValueError"),
-        (("my_pipe:columns", "--input", "."), "give CSV or Parquet tables"),
+        (("my_pipe:columns", "--input", "."), "error: .: give CSV or Parquet tables"),
+        (
+            ("my_pipe:columns", "--input", "rows.csv", "--input", "photos"),
+            "error: photos: give CSV or Parquet tables",
+        ),
+        (
+            ("my_pipe:columns", "--input", "rows.csv", "--input", "few.csv"),
+            "error: few.csv: column 'age' is missing",
+        ),
+        (
+            ("my_pipe:columns", "--input", "few.csv", "--input", "rows.csv"),
+            "error: rows.csv: column 'age' is not in few.csv",
+        ),
     ],
 )
 def test_what_cannot_be_timed_is_one_line(bench, kit, words, line):

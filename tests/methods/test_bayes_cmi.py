@@ -8,7 +8,7 @@ import pytest
 from bench_methods.bayes_cmi import MOST_VALUES, BayesCMI, chow_liu
 
 from bench_core import STOP, Examples, Splits, Task, price_list
-from bench_core.conformance.tasks import fit, with_copies
+from bench_core.conformance.cases import fit, with_copies
 
 PRICE = np.array([1.0, 2.0, 0.5, 1.5])
 EXACT = BayesCMI(temperature=1.0, points=5, dependence="naive")

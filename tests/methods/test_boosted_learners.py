@@ -18,12 +18,11 @@ from bench_core.metrics import default_metric
 
 OURS = [
     GBRT(trees=15),
-    GreedyMiser(trees=15, tradeoff=0.05, cheap_starts=False),
-    CEGB(trees=15, tradeoff=0.05, cheap_starts=False),
+    GreedyMiser(trees=15, tradeoff=0.05),
+    CEGB(trees=15, tradeoff=0.05),
     CEGB(
         trees=15,
         tradeoff=0.05,
-        cheap_starts=False,
         acquisition="all-rows",
         order="level",
         depth=3,

@@ -104,5 +104,5 @@ def test_depth_is_unlimited_unless_asked_for():
 
 
 def test_lambda_is_tau():
-    facts = fit(CEGB(trees=1, cheap_starts=False), examples(Task.REGRESSION), Task.REGRESSION).facts
+    facts = fit(CEGB(trees=1), examples(Task.REGRESSION), Task.REGRESSION).facts
     assert facts["lambda"] == facts["tau"] > 0

@@ -12,7 +12,7 @@ from bench_methods.scikit import RandomForest
 
 from bench_core import Task, UsageError
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 
 CLASSES = [Task.BINARY, Task.MULTICLASS]
 SPLITS = cache(lambda task: task_splits(task, 600))

@@ -10,7 +10,7 @@ from helpers.every_learner_cases import LEARNERS, quick
 import bench_core
 from bench_core import Features, Task
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
 HOW = ["threads", "workers"]  # what the runs differ in

@@ -17,11 +17,11 @@ from helpers.every_learner_cases import LEARNERS, POLICIES, SERVED, quick
 
 from bench_core import Features, Task, UsageError
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
+from bench_core.leaderboard.export import capped_program
 from bench_core.serving import Exportable, Folder, Predictor, write_folder
-from bench_core.serving.export import capped_program
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 ROWS = 120  # and half as many to test on

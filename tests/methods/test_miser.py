@@ -74,9 +74,7 @@ def test_all_classes_share_what_is_bought_of_a_discounted_group():
 
 def test_without_a_price_it_is_plain_boosting():
     train = examples(Task.REGRESSION)
-    free = path(
-        fit(GreedyMiser(trees=20, tradeoff=0.0, cheap_starts=False), train, Task.REGRESSION), train
-    )
+    free = path(fit(GreedyMiser(trees=20, tradeoff=0.0), train, Task.REGRESSION), train)
     plain = path(fit(GBRT(trees=20), train, Task.REGRESSION), train)
     for a, b in zip(free, plain, strict=True):
         assert np.allclose(a.scores, b.scores, rtol=0, atol=1e-9)
@@ -91,7 +89,7 @@ def test_the_released_charge_splits_every_node_to_the_full_depth():
 
 def test_lambda_is_tau_times_the_number_of_rows_and_copies():
     train = examples(Task.REGRESSION)
-    facts = fit(GreedyMiser(trees=1, cheap_starts=False), train, Task.REGRESSION).facts
+    facts = fit(GreedyMiser(trees=1), train, Task.REGRESSION).facts
     assert facts["lambda"] == pytest.approx(300 * facts["tau"])
     assert facts["tau"] == pytest.approx(0.1 * train.y.var() / 2 / prices().everything)
 

@@ -31,7 +31,7 @@ from helpers.every_learner_cases import LEARNERS
 
 from bench_core import Task, UsageError
 from bench_core.conformance import learner_cases
-from bench_core.conformance.case import run_all
+from bench_core.conformance.cases import run_all, with_learners
 from bench_core.conformance.learner_checks import (
     check_few_rows,
     check_multiplicity,
@@ -39,7 +39,6 @@ from bench_core.conformance.learner_checks import (
     check_poor_features,
     check_tradeoff,
 )
-from bench_core.conformance.tasks import with_learners
 
 CLASSES, NUMBERS = (Task.BINARY, Task.MULTICLASS), (Task.REGRESSION, Task.RANKING)
 TREES, FEW = GBRT(trees=12), GBRT(trees=5)

@@ -10,7 +10,7 @@ from bench_methods.qwyc import QWYC, Batches, arranged
 
 from bench_core import Task
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 
 BASE = GBRT(trees=40, min_rows=5)
 SPLITS = cache(lambda: task_splits(Task.BINARY, 600))

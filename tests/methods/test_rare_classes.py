@@ -7,7 +7,7 @@ import pytest
 from helpers.every_learner_cases import LEARNERS
 from helpers.rare_classes import entropy_of, log_loss, rare_classes
 
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 
 BOOSTERS = ("gbrt", "miser", "cegb", "budget-boosting", "gbrt-subset", "lightgbm", "lightgbm-cegb")
 TREES = {"trees": 25}

@@ -18,8 +18,8 @@ from helpers.fakes import FakeContext, fit_after_needs
 from helpers.random_trees import path, random_ensemble, random_rows
 
 from bench_core import DiscountGroup, Examples, Features, Task, UsageError, price_list
+from bench_core.conformance import cases as conformance
 from bench_core.conformance import task_splits
-from bench_core.conformance import tasks as conformance
 
 CHANGES = {
     "a weight": lambda s: replace(s, weights=s.weights * 2),

@@ -1,30 +1,20 @@
 """Prefixes, losses of constants and prices in loss units."""
 
-from dataclasses import replace
-from itertools import pairwise
-
 import bench_trees
 import numpy as np
 import pandas as pd
 import pytest
-from bench_methods.budget_forest.prune import BudgetPrune
-from bench_methods.cegb import CEGB
-from bench_methods.miser import GreedyMiser
 from bench_models.boosting import binned, loss_of, prefixes
-from bench_models.priced_boosting import CheapStarts, cheaper, rising
 from bench_models.tradeoff import LossPrices, constant_loss
 from bench_trees import boost
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.boosted_cases import examples
 from helpers.fakes import FakeContext
-from helpers.priced_cases import auc, strong_and_cheap
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss
 
 import bench_core
-from bench_core import Examples, Prices, Queries, Task, UsageError, price_list
-from bench_core.conformance.tasks import fit as fit_splits
-from bench_core.execution.predict import predict_split
+from bench_core import Examples, Queries, Task, UsageError, price_list
 
 
 @given(st.integers(0, 20000))
@@ -174,73 +164,3 @@ def test_wide_data_get_fewer_bins(rows, copies, features, bins):
     train = Examples(X, np.zeros(rows), None, np.full(rows, copies))
     found, _ = binned(train, 255, FakeContext(Task.REGRESSION))
     assert found.counts.max() == bins
-
-
-PRICED = [
-    GreedyMiser(trees=60, learning_rate=0.4),
-    CEGB(trees=60),
-    CEGB(trees=60, acquisition="all-rows"),
-]
-
-
-@pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
-def test_two_cheap_features_are_bought_where_the_strong_one_cannot_be_paid(learner):
-    splits = strong_and_cheap()
-    best = 0.5
-    for tradeoff in (0.01, 0.1, 1.0):
-        model = fit_splits(replace(learner, tradeoff=tradeoff), splits)
-        found = predict_split(model, splits.test, splits.prices, 2)
-        below = np.flatnonzero(found.cost.mean(axis=1) < 9)
-        best = max([best, *(auc(found.scores[k], splits.test.y) for k in below)])
-    assert best > 0.74  # .773 is possible
-
-
-@pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
-def test_the_chain_of_the_paper_stays_as_it_is(learner):
-    train = examples(Task.BINARY)
-    both = fit(learner, train, Task.BINARY)
-    alone = fit(replace(learner, cheap_starts=False), train, Task.BINARY)
-    assert isinstance(both, CheapStarts)
-    points = [p for p in path(both, train) if "cheap" not in p.point]
-    assert len(points) <= 75
-    for got in points:
-        (same,) = (p for p in path(alone, train) if p.point == got.point)
-        assert np.array_equal(got.scores, same.scores)
-        assert mean_cost(got, prices()) == mean_cost(same, prices())
-
-
-@pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
-def test_features_are_offered_in_the_order_of_their_prices(learner):
-    """Of a quarter of 240 trees 20 may test the feature of price 1 alone, 20 also that of 5, 20
-    also that of 20."""
-    learner = replace(learner, trees=240, tradeoff=0.0)
-    cheap, _ = fit(learner, examples(Task.BINARY), Task.BINARY).models
-    trees = cheap.ensemble
-    assert trees.trees == 60
-    tested = [set(trees.feature[a:b]) - {-1} for a, b in pairwise(trees.start)]
-    assert set.union(*tested[:20]) == {0}
-    assert set.union(*tested[20:40]) == {0, 1}
-    assert set.union(*tested[40:]) == {0, 1, 2}
-
-
-def test_no_feature_is_offered_that_costs_more_than_the_first_purchase():
-    """Where the first tree buys the features of price 1 and 5, that of 20 is not offered."""
-    whole = fit(CEGB(trees=8, tradeoff=1.0), examples(Task.BINARY), Task.BINARY).ensemble
-    assert set(whole.feature[: whole.start[1]]) == {-1, 0, 1}
-    found = cheaper(rising(prices()), whole, prices())
-    assert [np.flatnonzero(one).tolist() for one in found] == [[0], [0, 1]]
-
-
-def test_limits_double_and_equal_prices_have_none():
-    limits = rising(price_list(np.array([3.0, 0.0, 1.0, 2.0, 9.0])))
-    assert [np.flatnonzero(one).tolist() for one in limits] == [[1, 2], [1, 2, 3], [0, 1, 2, 3]]
-    assert rising(Prices.additive(np.ones(4))) == []
-    assert rising(Prices.additive(np.zeros(4))) == []
-
-
-def test_others_build_on_the_chain_of_all_features():
-    train, base = examples(Task.BINARY), CEGB(trees=8)
-    below = fit(base, train, Task.BINARY)
-    pruned = fit(BudgetPrune(base=base, tradeoff=0.0), train, Task.BINARY, models={base: below})
-    scores = [p.scores for p in path(pruned, train)]
-    assert np.array_equal(scores[-1], path(below, train)[-1].scores)

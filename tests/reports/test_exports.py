@@ -23,7 +23,7 @@ from bench_core.errors import UsageError, no_formula
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
-from bench_core.planning.invocation import command
+from bench_core.planning.request import command
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget
 
@@ -93,10 +93,11 @@ def test_the_columns_of_a_paper_are_cost_saving_and_quality_of_the_model_to_take
     low, high = good.saved.interval
     assert found["cost"]["good"] == f"{good.cheap.cost:.2f}"
     assert found["accuracy"]["good"] == f"{good.cheap.quality:.4f}"
-    saving = f"{good.saving:.1f}$\\times$"
+    x = "$\\times$"
+    saving = f"{good.saving:.1f}{x}"
     mark = "textbf" if least == "good" else "underline"
     assert found["cheaper"]["good"] == f"\\{mark}{{{saving}}}"
-    assert found["\\shortstack[r]{cheaper\\\\95\\%}"]["good"] == f"{low:.1f}--{high:.1f}"
+    assert found["\\shortstack[r]{cheaper\\\\95\\%}"]["good"] == f"{low:.1f}{x} to {high:.1f}{x}"
     half = (good.saved.quality.high - good.saved.quality.low) / 2
     assert float(found["$\\pm$"]["good"]) == pytest.approx(half, abs=5e-5)
     assert found["cheaper"]["bad"] == "-"

@@ -12,7 +12,7 @@ from bench_reports.page_data import PLACES, affordable, bought, places, views
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.ranks import over_datasets
+from bench_core.leaderboard.conclusion import over_datasets
 from bench_core.plugins import load_registry
 from bench_core.protocols import Section
 from bench_core.results.budgets import Budget

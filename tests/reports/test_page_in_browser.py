@@ -1,7 +1,9 @@
 import base64
 import json
+import math
 import re
 import struct
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from bench_reports.page import page
 from helpers import browser, example, page_run
 
 from bench_core.leaderboard.assembly import boards
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal import wording
 
 pytestmark = pytest.mark.skipif(
@@ -455,9 +458,25 @@ def test_a_data_set_without_results_shows_its_failures_and_is_no_choice(tmp_path
             assert tab.complaints() == []
 
 
-def test_the_script_writes_costs_as_tables_do(tab):
-    costs = [0, 0.00423, 0.01, 0.0249, 1, 23.374, 99.994, 100, 1234.4, -0.5]
-    assert tab.js(f"{json.dumps(costs)}.map(cost)") == [wording.cost(value) for value in costs]
+NUMBERS = (
+    *(0, 1e-7, 2.07e-5, 0.00099, 0.00123, 0.00423, 0.01, 0.0249, 0.5, 0.79904, 1, 9.9999),
+    *(10.04, 23.374, 99.994, 100, 123.456, 1234.4, 12345.6, 1.5e20, -0.5, -0.00012, -1234.5678),
+)
+
+
+@pytest.mark.parametrize("words", ["cost", "quality"])
+def test_the_script_writes_numbers_as_tables_do(words, tab):
+    text = getattr(wording, words)
+    numbers = [*NUMBERS, *(float(text(value)) for value in NUMBERS)]  # and as the page has them
+    assert tab.js(f"{json.dumps(numbers)}.map({words})") == [text(value) for value in numbers]
+    assert tab.js(f"{words}(null)") == text(math.nan)
+
+
+def test_the_script_writes_intervals_as_tables_do(tab):
+    pairs = [*pairwise(NUMBERS)]
+    shown = tab.js(f"{json.dumps(pairs)}.map((pair) => interval(...pair))")
+    assert shown == [wording.interval(Interval(*pair), wording.quality) for pair in pairs]
+    assert tab.js("interval(null, null)") == "-"
 
 
 def test_no_script_complains(tab):

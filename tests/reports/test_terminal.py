@@ -28,7 +28,7 @@ from bench_core.leaderboard.columns import Column, columns, filled, shown_rows
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
-from bench_core.terminal.wording import cost, quality, settings, times
+from bench_core.terminal.wording import cost, quality, saving, settings
 
 
 def panels_of(*boards):
@@ -391,10 +391,10 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name, cer
         (cost, 0.0, "0.00"),
         (cost, 0.00123, "0.0012"),
         (cost, math.nan, "-"),
-        (times, 3.44, "3.4x"),
-        (times, 250.4, "250x"),
-        (times, math.inf, "free"),
-        (times, math.nan, "-"),
+        (saving, 3.44, "3.4x"),
+        (saving, 250.4, "250x"),
+        (saving, math.inf, "free"),
+        (saving, math.nan, "-"),
     ],
 )
 def test_numbers_in_words(words, value, text):

@@ -76,7 +76,7 @@ def source(run):
     """The date, tree and machine of a run, as a sentence below the table."""
     cpu, tree = run["machine_info"]["cpu"], run["commit_info"]
     machine = cpu.get("brand_raw", run["machine_info"]["machine"])
-    dirty = ", changed" if tree["dirty"] else ""
+    dirty = ", with uncommitted changes" if tree["dirty"] else ""
     date = run["datetime"][:10]
     return f"Measured {date} on {machine}, {cpu['count']} cores, at {tree['id'][:7]}{dirty}."
 

@@ -27,9 +27,9 @@ import numpy as np
 
 from bench_core import (
     Examples,
-    Frames,
     InputError,
     Metric,
+    Queries,
     Source,
     Splits,
     Task,
@@ -115,7 +115,7 @@ class Multiscale:
     def _notes(self, parts: Sequence[Sequence[Picture]], train: Examples) -> tuple[str, ...]:
         numbers = ", ".join(str(len(part)) for part in parts)
         notes = [f"{numbers} frames to train, validate and test on"]
-        if isinstance(train.groups, Frames) and train.groups.widths is None:
+        if train.groups is not None and train.groups.tags is None:
             notes.append(f"{len(train)} training pixels, drawn by the seed")
         if not self.folder:
             notes.append("generated frames: use them to check the installation")
@@ -141,7 +141,7 @@ def _examples(
         X[rows] = features(picture.grey, scales, chosen)
         y[rows] = picture.truth.reshape(-1)[slice(None) if chosen is None else chosen]
     widths = None if drawn else np.array([p.truth.shape[1] for p in pictures])
-    return Examples(X, y, groups=Frames(boundaries, widths))
+    return Examples(X, y, groups=Queries(boundaries, widths))
 
 
 bench_datasets = provide_datasets(Multiscale)

@@ -1,8 +1,10 @@
 """Frames and their object pixels: generated frames and a user's own.
 
-Generated frames have bright oblong bodies on a textured, unevenly lit ground, among clutter.
-``docs/generated-data.md`` holds the definition and the reasons. All lengths are in pixels and do
-not grow with the frame: a larger frame shows more of the same scene.
+Each patch of 64 x 64 pixels of a generated frame has three bodies, the objects (bent strokes,
+thinner at the tips). It also has two ghosts (round bumps out of focus), two scratches and four
+specks. The ground has two textures, uneven light, blur and noise. Ghosts resemble bodies at coarse
+scales, scratches and specks at fine ones, and uneven light spoils thresholds of ``value``. All
+lengths are in pixels and do not grow with the frame: a larger frame shows more of the same scene.
 
 A user's frames are a folder with ``frames/`` and ``labels/``, one file each of the same name.
 Arrays (``.npy``) are read by numpy, every other format by Pillow (the extra ``images``). Frames are

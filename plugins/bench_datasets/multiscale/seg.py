@@ -11,12 +11,14 @@ Departure: objects are the connected sets of pixels (8 neighbours) of class 1, b
 and in the prediction, not numbered instances. Two objects that touch are one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench_core import Frames, InputError, MetricValues, Queries, Task
+from bench_core import Examples, InputError, MetricValues, Queries, Task
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -27,7 +29,10 @@ class Seg:
     name: ClassVar[str] = "seg"
     higher_is_better: ClassVar[bool] = True
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
-    pictures: ClassVar[bool] = True
+
+    def unsuitable(self, examples: Examples) -> str:
+        """Its rows must be pixels of pictures."""
+        return _fault(examples.groups)
 
     def values(
         self,
@@ -38,10 +43,11 @@ class Seg:
     ) -> MetricValues:
         """Each frame's mean over its objects, weighted by their number; class 1 is a score > 0.
 
-        Frames without an object, and pixels drawn from frames, are not judged.
+        Frames without an object are not judged.
         """
-        if not isinstance(queries, Frames):
-            raise InputError("seg judges pictures: it needs data whose rows are pixels of frames")
+        fault = _fault(queries)
+        if queries is None or fault:
+            raise InputError(f"seg judges pictures: {fault}")
         if multiplicity is not None:
             raise InputError("seg: pixels of a frame have no copies; leave the multiplicity out")
         if (unknown := np.isnan(scores)).any():
@@ -50,13 +56,29 @@ class Seg:
                 "must give every row a number"
             )
         count, total = np.zeros(len(queries)), np.zeros(len(queries))
-        if queries.widths is not None:
-            pictures = zip(queries.pictures(scores > 0), queries.pictures(y > 0), strict=True)
-            for j, (called, truth) in enumerate(pictures):
-                found = jaccards(called, truth)
-                count[j], total[j] = len(found), found.sum()
+        both = zip(pictures(queries, scores > 0), pictures(queries, y > 0), strict=True)
+        for j, (called, truth) in enumerate(both):
+            found = jaccards(called, truth)
+            count[j], total[j] = len(found), found.sum()
         mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
         return MetricValues(mean, count)
+
+
+def _fault(frames: Queries | None) -> str:
+    """Reason why these rows do not form pictures, or ""; drawn pixels have no tags."""
+    if frames is None or frames.tags is None:
+        return "its rows are not the pixels of frames"
+    if (frames.tags < 1).any() or (frames.sizes % frames.tags).any():
+        return "the tags of its groups are not the widths of frames"
+    return ""
+
+
+def pictures(frames: Queries, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield values (n,) by frame as images (height, width). Tags are the widths; pixels are stored
+    line by line."""
+    assert frames.tags is not None
+    for j, width in enumerate(frames.tags.tolist()):
+        yield values[frames.boundaries[j] : frames.boundaries[j + 1]].reshape(-1, width)
 
 
 def jaccards(called: BoolArray, truth: BoolArray) -> FloatArray:

@@ -33,23 +33,13 @@ Departures
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import BoostedTrees, loss_of
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
-from bench_models.masked_predictor import (
-    MaskedPredictor,
-    fit_on_states,
-    fitted_predictor,
-    marked_purchases,
-    masked,
-    random_purchases,
-    training_copies,
-    with_marks,
-)
+from bench_models.masked_predictor import MaskedPredictor, fitted_predictor, training_copies
 
 from bench_core import (
     BudgetedLearner,
@@ -59,13 +49,10 @@ from bench_core import (
     Purchases,
     Sequential,
     Task,
-    UsageError,
-    log,
     param,
     provide_learners,
 )
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_methods.aaco.imitation import Imitation, boost_choices, ways
+from bench_methods.aaco.imitation import AacoTree
 from bench_methods.aaco.planning import Oracle, Rows, grown, pool
 
 LEAST_LOSS = 1e-6
@@ -141,70 +128,6 @@ class Aaco:
             return trees
         least = masked_loss(trees, valid, prices, context.seed)
         return fit_latent_bayes(*data, parts=len(trees.without), least=least) or trees
-
-
-@dataclass(frozen=True, kw_only=True)
-class AacoTree(BoostedTrees):
-    """Boosted trees that imitate the purchases of aaco, and boosted trees that predict."""
-
-    name: ClassVar[str] = "aaco-tree"
-    tasks: ClassVar[frozenset[Task]] = Aaco.tasks
-    adds_up: ClassVar[bool] = False
-
-    base: BudgetedLearner = param("aaco", "policy to imitate")
-    rows: int = param(500, "maximum training rows with imitated trajectories", least=1)
-    most: int = param(12, "maximum purchases in a trajectory", least=1)
-    choices: int = param(50, "boosting iterations of the trees that choose", least=0)
-    leaves: int = param(8, "most leaves of a tree", least=2, search=log(4, 32))
-    copies: int = param(6, "states per training row to train the predictor on", least=1)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The imitated policy."""
-        return (self.base,)
-
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> Sequential:
-        """Imitate the oracle on ``train``; ``valid`` stops the predictor's boosting early."""
-        oracle = getattr(context.fitted(self.base), "policy", None)
-        if not isinstance(oracle, Oracle):
-            raise UsageError(f"{self.name}: base {self.base.name!r} does not plan; choose aaco")
-        copies = training_copies(train, context.seed)
-        marked, purchases = marked_purchases(copies, prices), Purchases.of(prices)
-        X = oracle.X[: self.rows]
-        states = ways(oracle.plan, X, prices, oracle.price, self.most)
-        context.progress(1, 3)
-        cells = masked(X[states.row], states.bought, purchases, prices)
-        seen = [with_marks(cells, states.bought, marked), states.price[:, None].astype(np.float32)]
-        settings = self.settings(context.task, self.leaves, trees=self.choices)
-        settings = replace(settings, learning_rate=2 * self.learning_rate)
-        choices = boost_choices(np.hstack(seen), states, len(purchases), settings, context.threads)
-        policy = Imitation(choices, marked, None, prices, oracle.price)
-        context.progress(2, 3)
-        rng = np.random.default_rng([context.seed, 6])
-        visited = self._visited(policy, copies.X, rng)
-        far, shown = self._visited(policy, valid.X, rng)
-        held = (masked(valid.X[far], shown, purchases, prices), shown, valid.y[far])
-        settings = self.settings(context.task, self.leaves)
-        trees = fit_on_states(self, settings, copies, visited, held, prices, context)
-        name = loss_of(context.task, self.loss, context.classes)[0]
-        context.progress(1, 1)
-        return Sequential(replace(policy, predictor=MaskedPredictor(trees, [trees], name)), prices)
-
-    def _visited(
-        self, policy: Imitation, X: Float32Array, rng: np.random.Generator
-    ) -> tuple[IntArray, BoolArray]:
-        """Rows (m,) and their purchases (m, k): two thirds from trajectories, others random."""
-
-        def plan(*state: Any) -> tuple[IntArray, FloatArray]:
-            return policy.act(*state[:4]), state[2]
-
-        states = ways(plan, X, policy.prices, policy.price, self.most)
-        others = max(1, self.copies // 3) * len(X)
-        picked = rng.permutation(len(states.row))[: self.copies * len(X) - others]
-        drawn = random_purchases(policy.purchases, others, rng)
-        row = np.concatenate([states.row[picked], np.resize(np.arange(len(X)), others)])
-        return row, np.concatenate([states.bought[picked], drawn])
 
 
 bench_learners = provide_learners(Aaco, AacoTree, family="policies")

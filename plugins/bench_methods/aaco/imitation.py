@@ -18,20 +18,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from bench_models.boosting import BoostedTrees, loss_of
 from bench_models.dictionary import layout_of, sums
 from bench_models.masked_predictor import (
+    MaskedPredictor,
     PredictorPolicy,
     closed,
+    fit_on_states,
+    marked_purchases,
     masked,
     most_evaluated,
+    random_purchases,
+    training_copies,
     with_marks,
 )
 
-from bench_core import STOP, Evaluated, Prices, Purchases
+from bench_core import (
+    STOP,
+    BudgetedLearner,
+    Evaluated,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    UsageError,
+    log,
+    param,
+)
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.aaco.planning import Oracle
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble, Settings
@@ -182,3 +202,67 @@ class Imitation(PredictorPolicy):
         trees, answer = self.at(stop), self.predictor.whole
         values = [Sums(trees, trees.base)]
         return PolicyProgram.of(values, answer.as_sums(), prices, answer.marked, "class", skip=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AacoTree(BoostedTrees):
+    """Boosted trees that imitate the purchases of aaco, and boosted trees that predict."""
+
+    name: ClassVar[str] = "aaco-tree"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param("aaco", "policy to imitate")
+    rows: int = param(500, "maximum training rows with imitated trajectories", least=1)
+    most: int = param(12, "maximum purchases in a trajectory", least=1)
+    choices: int = param(50, "boosting iterations of the trees that choose", least=0)
+    leaves: int = param(8, "most leaves of a tree", least=2, search=log(4, 32))
+    copies: int = param(6, "states per training row to train the predictor on", least=1)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The imitated policy."""
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Imitate the oracle on ``train``; ``valid`` stops the predictor's boosting early."""
+        oracle = getattr(context.fitted(self.base), "policy", None)
+        if not isinstance(oracle, Oracle):
+            raise UsageError(f"{self.name}: base {self.base.name!r} does not plan; choose aaco")
+        copies = training_copies(train, context.seed)
+        marked, purchases = marked_purchases(copies, prices), Purchases.of(prices)
+        X = oracle.X[: self.rows]
+        states = ways(oracle.plan, X, prices, oracle.price, self.most)
+        context.progress(1, 3)
+        cells = masked(X[states.row], states.bought, purchases, prices)
+        seen = [with_marks(cells, states.bought, marked), states.price[:, None].astype(np.float32)]
+        settings = self.settings(context.task, self.leaves, trees=self.choices)
+        settings = replace(settings, learning_rate=2 * self.learning_rate)
+        choices = boost_choices(np.hstack(seen), states, len(purchases), settings, context.threads)
+        policy = Imitation(choices, marked, None, prices, oracle.price)
+        context.progress(2, 3)
+        rng = np.random.default_rng([context.seed, 6])
+        visited = self._visited(policy, copies.X, rng)
+        far, shown = self._visited(policy, valid.X, rng)
+        held = (masked(valid.X[far], shown, purchases, prices), shown, valid.y[far])
+        settings = self.settings(context.task, self.leaves)
+        trees = fit_on_states(self, settings, copies, visited, held, prices, context)
+        name = loss_of(context.task, self.loss, context.classes)[0]
+        context.progress(1, 1)
+        return Sequential(replace(policy, predictor=MaskedPredictor(trees, [trees], name)), prices)
+
+    def _visited(
+        self, policy: Imitation, X: Float32Array, rng: np.random.Generator
+    ) -> tuple[IntArray, BoolArray]:
+        """Rows (m,) and their purchases (m, k): two thirds from trajectories, others random."""
+
+        def plan(*state: Any) -> tuple[IntArray, FloatArray]:
+            return policy.act(*state[:4]), state[2]
+
+        states = ways(plan, X, policy.prices, policy.price, self.most)
+        others = max(1, self.copies // 3) * len(X)
+        picked = rng.permutation(len(states.row))[: self.copies * len(X) - others]
+        drawn = random_purchases(policy.purchases, others, rng)
+        row = np.concatenate([states.row[picked], np.resize(np.arange(len(X)), others)])
+        return row, np.concatenate([states.bought[picked], drawn])

@@ -15,7 +15,7 @@ Equations
     (1), (2)        boosted_step.JointLoss.gradients
     Algorithm 1     linear_step.fit_in_turns
     Algorithm 2     boosted_step.AdaptGBRT._pair
-    sending g > 0   model.AdaptModel.predict_path
+    sending g > 0   bench_models.large_model.LargeModel
 
 ``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third with D the
 squared difference of log-odds, ``adapt-l1`` the baseline of their section 5. An ADAPT model may

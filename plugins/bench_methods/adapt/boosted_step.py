@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
-from bench_models.large_model import bill_of, last_prediction
+from bench_models.large_model import LargeModel, bill_of, last_prediction
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
@@ -26,7 +26,6 @@ from bench_models.tradeoff import LossPrices
 from bench_core import Examples, Features, FitContext, Prediction, Prices, linear, log, param
 from bench_core.arrays import FloatArray
 from bench_methods.adapt.learners import GATES, P_FULL, TRADEOFF, Adapt, loss_prices
-from bench_methods.adapt.model import AdaptModel
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class AdaptGBRT(Adapt):
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
+    ) -> LargeModel:
         """Alternate on ``train``; ``valid`` is used only for rankings, to calibrate f0."""
         train, rows, f0 = self._prepared(train, valid, prices, context)
         price = loss_prices(train, prices, self.tradeoff)
@@ -119,7 +118,7 @@ class AdaptGBRT(Adapt):
         one = self._gated(pair.f1, pair.gate, count, train, rows)
         total_weight = float(train.weights.sum())
         facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
-        return AdaptModel([one], f0, prices, facts, rows.calibration)
+        return self._before(f0, [one], rows, prices, facts)
 
     def _pair(
         self,

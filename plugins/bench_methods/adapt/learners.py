@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from bench_models.boosting import RELEVANT
 from bench_models.calibration import platt
-from bench_models.large_model import last_prediction, thresholds
+from bench_models.large_model import GatedModel, LargeModel, last_prediction, thresholds
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -39,7 +39,6 @@ from bench_methods.adapt.linear_step import (
     nested,
     spread,
 )
-from bench_methods.adapt.model import AdaptModel, GatedPair
 from bench_methods.adapt.q_step import (
     F0Limit,
     GateDistance,
@@ -53,6 +52,8 @@ TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "weight of costs: at 1, all features cost as much as a constant's training loss (gamma)"
 P_FULL = "maximum share of rows sent to f0 (mean of q); none: f0's price at this tradeoff decides"
 GATES = "additional operating points: further thresholds of the gate"
+RELEASED = "adapt-released"
+"""The bill in which a row sent to f0 pays only for f0, not for the gate."""
 
 
 class Given(NamedTuple):
@@ -74,6 +75,7 @@ Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], Linear], dict[str
 class Adapt:
     """Base class of the four learners: tasks and f0."""
 
+    name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
@@ -117,10 +119,24 @@ class Adapt:
         features: int,
         train: Examples,
         rows: TrainingRows,
-    ) -> GatedPair:
+    ) -> GatedModel:
         """A pair with its operating points, chosen on the training rows."""
         g = last_prediction(gate, Features(train.X)).scores
-        return GatedPair(f1, gate, features, thresholds(g, rows.share, self.gates))
+        f1 = replace(f1, points=[Point(f1.points[-1].stage, {"features": features})])
+        return GatedModel(f1, gate, [thresholds(g, rows.share, self.gates)])
+
+    def _before(
+        self,
+        f0: BudgetedModel,
+        pairs: Sequence[GatedModel],
+        rows: TrainingRows,
+        prices: Prices,
+        facts: dict[str, Any],
+    ) -> LargeModel:
+        """The pairs in front of f0, calibrated on ranking data to log-odds of relevance."""
+        everything = {"features": 0, "sent": 1.0}
+        line = rows.calibration
+        return LargeModel(self.name, pairs, f0, everything, prices, facts, line, RELEASED)
 
 
 @dataclass(frozen=True)
@@ -131,7 +147,7 @@ class LinearAdapt(Adapt):
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
+    ) -> LargeModel:
         """Find sets of features, then fit a pair on each, up to ``supports`` and the path's limit.
 
         ``valid`` is used only for rankings, to calibrate f0.
@@ -158,7 +174,7 @@ class LinearAdapt(Adapt):
                 used = int(np.count_nonzero(pair.weights.any(axis=0)))
                 pairs.append(self._gated(f1, gate, used, train, rows))
                 context.progress(k + 1, len(sets))
-        return AdaptModel(pairs, f0, prices, facts, rows.calibration)
+        return self._before(f0, pairs, rows, prices, facts)
 
     def _plan(self, inputs: Given) -> Plan:
         raise NotImplementedError

@@ -143,15 +143,15 @@ class BudgetBoosting(BoostedTrees):
         whole = Subsets(self, settings, train, prices, context)
         enough = rows if rows * whole.loss.outputs <= FEW else rows * BOOSTERS // self.folds
         some = begun(whole, self.folds, ROWS, HELD_OUT)
-        full = self._everything(some, quick)
+        full, leaves = self._everything(some, quick)
         drifted = drifts(full, valid)
         if drifted:
             stages = [HeldOutFit.begin(whole, valid)]
             some = [HeldOutFit.begin(some[0].subsets, valid)]
-            full = self._everything(some, quick)
+            full, leaves = self._everything(some, quick)
         else:
             stages = begun(whole, self.folds, rows, enough)
-        settings = replace(settings, max_leaves=full[0].subsets.settings.max_leaves)
+        settings = replace(settings, max_leaves=leaves)
         kinds: list[Kind] = ["chain"]
         ended, live = [stages], [np.zeros(prices.features, dtype=bool)]
         sets = nested_sets(some, importance(full), quick)
@@ -165,18 +165,17 @@ class BudgetBoosting(BoostedTrees):
         context.progress(1, 1)
         model = assembled(ended, live, whole)
         marks = {"marks": [ON_VALIDATION]} if drifted else {}
-        facts = {**model.facts, **marks, "leaves": settings.max_leaves}
+        facts = {**model.facts, **marks, "leaves": leaves}
         return replace(model, routes=self._routes(model, ended, kinds, context), facts=facts)
 
-    def _everything(self, fits: Fits, quick: Settings) -> list[HeldOutFit]:
-        """Fits on all features, with the number of leaves of least loss in their settings."""
-        everything, best = np.ones(fits[0].subsets.prices.features, dtype=bool), list(fits)
+    def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
+        """Fits on all features, with the number of leaves of least held-out loss."""
+        everything, found = np.ones(fits[0].subsets.prices.features, dtype=bool), []
         for leaves in (self.leaves,) if self.leaves else LEAVES:
-            tried = replace(quick, max_leaves=leaves)
-            full = settled(fits, everything, tried)
-            if leaves == (self.leaves or LEAVES[0]) or mean_loss(full) < mean_loss(best):
-                best = [replace(fit, subsets=fit.subsets.with_settings(tried)) for fit in full]
-        return best
+            full = settled(fits, everything, replace(quick, max_leaves=leaves))
+            found.append((mean_loss(full), full, leaves))
+        _, full, leaves = min(found, key=lambda of_leaves: of_leaves[0])
+        return full, leaves
 
     def _routes(
         self,
@@ -227,7 +226,9 @@ def nested_sets(fits: Fits, share: FloatArray, quick: Settings) -> list[tuple[Bo
         after = extended(fits, chosen, share, quick)
         limit, below, cheap = price_of(prices, after), chosen, fits
         # leaves room for the last set and the first purchases
-        while len(sets) < MOST_POINTS // 2 - ALTERNATIVES - 1 and limit > 2 * price_of(prices, below):
+        while len(sets) < MOST_POINTS // 2 - ALTERNATIVES - 1 and limit > 2 * price_of(
+            prices, below
+        ):
             before = below
             below = extended(cheap, before, share, quick, limit)
             if np.array_equal(below, before):
@@ -264,8 +265,10 @@ def extended(
     gain, price = mean_loss(fits) - np.array(losses), np.array([left.price[k].sum() for k in tried])
     useful = np.flatnonzero(gain * sum(fit.held.weights.sum() for fit in fits) > luck(fits))
     if len(useful) == 0:  # nothing helps beyond chance: take larger steps
-        return chosen if limit < np.inf else bought_too(
-            prices, chosen, brought(left, order[: max(2, size)].tolist())
+        return (
+            chosen
+            if limit < np.inf
+            else bought_too(prices, chosen, brought(left, order[: max(2, size)].tolist()))
         )
     if limit < np.inf:  # smallest steps first
         useful = useful[price[useful] <= max(paid, price[useful].min())]
@@ -275,7 +278,9 @@ def extended(
     count = max(len(tried[best[0]]), round(GROWTH * size))
     within = list(dict.fromkeys(ranked))[:count]
     room = max(paid, price[best[0]])
-    kept = [k for k, sum_ in zip(within, np.cumsum(left.price[within]), strict=True) if sum_ <= room]
+    kept = [
+        k for k, sum_ in zip(within, np.cumsum(left.price[within]), strict=True) if sum_ <= room
+    ]
     return bought_too(prices, chosen, brought(left, kept))
 
 
@@ -340,9 +345,7 @@ def drifts(full: Fits, valid: Examples) -> bool:
     return bool(mean - before[:, 0].mean() > DRIFT * np.sqrt(error))
 
 
-def assembled(
-    ended: Sequence[Fits], live: Sequence[BoolArray], whole: Subsets
-) -> NestedBoosters:
+def assembled(ended: Sequence[Fits], live: Sequence[BoolArray], whole: Subsets) -> NestedBoosters:
     """The boosters of all stages as one ensemble; one per stage if evaluation has a price."""
     from bench_trees import Ensemble
 

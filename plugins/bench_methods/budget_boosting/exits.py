@@ -60,7 +60,9 @@ class Held:
         chain, n, costs = self.model.chain(stages), len(self.rows), []
         for walked in chain.stage_by_stage(Features(self.rows.X)):
             bill = chain.bills(walked)["path"]
-            cost = bill.feature_cost(self.model.prices, n) + bill.evaluation_cost(self.model.prices, n)
+            cost = bill.feature_cost(self.model.prices, n) + bill.evaluation_cost(
+                self.model.prices, n
+            )
             costs.append(np.broadcast_to(cost, n).copy())
         return np.array(costs)
 
@@ -141,7 +143,9 @@ def by_class(held: Held, routes: Sequence[Sequence[int]], most: int) -> list[Rou
     order = np.argsort(sure, axis=1, kind="stable")
     found: list[Policy] = []
     chains = []
-    alone = [(float(held.costs([k])[0] @ weight), held.quality(s)) for k, s in enumerate(held.scores)]
+    alone = [
+        (float(held.costs([k])[0] @ weight), held.quality(s)) for k, s in enumerate(held.scores)
+    ]
     for number, route in enumerate(routes):
         if held.model.prices.tree + held.model.prices.split > 0 and len(route) > LONGEST:
             picked = np.unique(np.linspace(0, len(route) - 1, LONGEST).round().astype(int))
@@ -226,11 +230,18 @@ def by_rank(held: Held, stages: Sequence[int], most: int) -> list[Route]:
     queries, everyone = held.rows.queries, np.ones((1, len(held.rows)), dtype=bool)
     assert queries is not None  # ranking tasks have queries
     groups = QueryGroups.over(len(held.rows), queries)
-    picked = [stages[k] for k in np.unique(np.linspace(1, len(stages) - 1, 2 * LONGEST).round().astype(int))]
+    picked = [
+        stages[k]
+        for k in np.unique(np.linspace(1, len(stages) - 1, 2 * LONGEST).round().astype(int))
+    ]
     pairs = [(first, last) for i, first in enumerate(picked) for last in picked[i:]]
     policies, which = [], {}
     for k, (first, last) in enumerate(pairs):
-        cost = held.costs([first, last]) if first != last else np.repeat(held.costs([first]), 2, axis=0)
+        cost = (
+            held.costs([first, last])
+            if first != last
+            else np.repeat(held.costs([first]), 2, axis=0)
+        )
         rank = ranks(held.scores[first, 0], everyone, groups)[0]
         for top in TOPS if first != last else TOPS[:1]:
             on = rank <= top if first != last else np.ones_like(everyone[0])

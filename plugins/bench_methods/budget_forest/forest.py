@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from bench_models.boosting import chain
 from bench_models.dictionary import tree_columns
-from bench_models.priced_boosting import CheapStarts
 from bench_models.staged import StagedModel
 from bench_models.tree_average import TreeAverage
 
@@ -202,7 +201,6 @@ def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Pru
     Raises UsageError if it has no such trees.
     """
     model = context.fitted(base)
-    model = model.models[-1] if isinstance(model, CheapStarts) else model
     average = model if isinstance(model, TreeAverage) else None
     if average is None and not (isinstance(model, StagedModel) and model.adds_up):
         raise UsageError(

@@ -46,7 +46,6 @@ from bench_core import (
     Examples,
     FitContext,
     Prices,
-    Sequential,
     Task,
     among,
     linear,
@@ -54,10 +53,7 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.arrays import BoolArray, FloatArray
-from bench_methods.cost_tree.missingness import NodePolicy
 from bench_methods.cost_tree.model import (
-    CostedTree,
     CostTreeGrower,
     GrowthSettings,
     Target,
@@ -100,48 +96,14 @@ class CostTree:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PrunedPath:
         """Grow and price on ``train``; ``valid`` prunes what does not help."""
-        tree, score, prunings = self._grown(train, valid, prices, context, None)
-        return pruned_path(tree, score, prunings, prices)
-
-    def _grown(
-        self,
-        train: Examples,
-        valid: Examples,
-        prices: Prices,
-        context: FitContext,
-        avoid: float | None,
-    ) -> tuple[CostedTree, FloatArray, list[BoolArray]]:
-        """The tree, the scores of its nodes, and its prunings."""
         bins, codes = binned(train, self.max_bins, context)
         target = Target.of(train, context)
-        how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows, avoid)
+        how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
         tree = CostTreeGrower(bins, codes, target, prices, how, context.progress).tree()
         score = scores_of(np.array(tree.summed), target)
         kept = without_useless(tree, losses(tree, score, valid, target.classes))
         context.progress(1, 1)
-        return tree, score, nested_prunings(tree, kept)
+        return pruned_path(tree, score, nested_prunings(tree, kept), prices)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MATree(CostTree):
-    """A decision tree grown to avoid features that are often missing, served as a policy."""
-
-    name: ClassVar[str] = "ma-tree"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
-
-    criterion: Literal["eg2", "cs-id3", "idx"] = param(
-        "idx", "first part of the score, as in cost-tree", search=among("eg2", "cs-id3", "idx")
-    )
-    alpha: float = param(
-        1.0, "penalty of a feature's share of missing cells", least=0, search=log(0.01, 10)
-    )
-
-    def fit(  # type: ignore[override]
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> Sequential:
-        """Grow and price on ``train``; ``valid`` prunes what does not help."""
-        grown = self._grown(train, valid, prices, context, self.alpha)
-        return Sequential(NodePolicy.of(*grown, prices), prices)
-
-
-bench_learners = provide_learners(CostTree, MATree, family="trees")
+bench_learners = provide_learners(CostTree, family="trees")

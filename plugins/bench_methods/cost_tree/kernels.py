@@ -75,7 +75,7 @@ def best_cuts(
     codes: NDArray[np.uint8],
     missing: IntArray,
     data: tuple[IntArray, IntArray, FloatArray, FloatArray],
-    how: tuple[float, int, float, bool],
+    how: tuple[float, int, float],
     out: tuple[FloatArray, IntArray, BoolArray],
 ) -> None:
     """Write to ``out``, each (d,), every feature's best cut: gain in ``_score`` (0 if none), bin,
@@ -83,10 +83,10 @@ def best_cuts(
 
     ``codes`` (d, n) have the code ``missing[f]`` for missing cells. ``data``: the node's rows, then
     for all rows the class, the number and the copies. ``how``: offset of all numbers, number of
-    classes (0: numbers), least copies on each side, True to leave out rows with a missing cell.
+    classes (0: numbers), least copies on each side.
     """
     rows, label, value, weight = data
-    mean, classes, least, left_out = how
+    mean, classes, least = how
     # the last row is for missing cells
     table = np.zeros((257, max(classes, 2)))
     whole = np.zeros(max(classes, 2))
@@ -106,8 +106,6 @@ def best_cuts(
                 table[code, 0] += weight[i]
                 table[code, 1] += weight[i] * (value[i] - mean)
         for k in range(len(whole)):
-            if left_out:
-                table[256, k] = 0.0
             whole[k] = table[256, k]
             for b in range(low, high + 1):
                 whole[k] += table[b, k]

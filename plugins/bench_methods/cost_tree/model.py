@@ -47,9 +47,6 @@ class GrowthSettings:
     price_power: float
     depth: int | None
     min_rows: int
-    avoid: float | None = None
-    """Penalty of a feature's share of missing cells; rows with a missing cell stay at the node.
-    None: these rows go to the side with the larger gain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,7 @@ class Target:
         """Training loss of these rows if ``summed`` answers: in nats, or half the squares."""
         if self.classes:
             return entropy(summed / summed.sum()) * float(summed.sum())
-        return self.loss_of(rows, summed)
-
-    def loss_of(self, rows: IntArray, answer: FloatArray) -> float:
-        """Loss of these rows if ``answer``, the ``summed`` of other rows, answers."""
-        if self.classes:
-            some = np.maximum(answer, 1e-300) / answer.sum()
-            return -float((self.weight[rows] * np.log(some[self.label[rows]])).sum())
-        return float((self.weight[rows] * (self.value[rows] - answer[0]) ** 2).sum()) / 2
+        return float((self.weight[rows] * (self.value[rows] - summed[0]) ** 2).sum()) / 2
 
 
 @dataclass(slots=True)
@@ -164,10 +154,6 @@ class CostTreeGrower:
             more[self.prices.sensors_of(feature)] = True
             price = float(self.prices.marginal(bought)[feature])
             tree.cost[node] = price * float(self.target.weight[rows].sum())
-            if self.how.avoid is not None:
-                there = code != self.bins.counts[feature]
-                node = self._without_missing(tree, node, feature, rows, there)
-                rows, left, default = rows[there], left[there], False
             tree.feature[node], tree.missing_left[node] = feature, default
             tree.threshold[node] = self.bins.threshold(feature, cut)
             sides = [rows[left], rows[~left]]
@@ -175,17 +161,6 @@ class CostTreeGrower:
             stack.append((tree.right[node], sides[1], more, level + 1))
             stack.append((tree.left[node], sides[0], more, level + 1))
         return tree
-
-    def _without_missing(
-        self, tree: CostedTree, node: int, feature: int, rows: IntArray, there: BoolArray
-    ) -> int:
-        """Add a left child for the rows whose cell is ``there`` (n,) and return it. The others go
-        to a leaf on the right with the node's answer."""
-        answer = tree.summed[node]
-        tree.feature[node], tree.threshold[node] = feature, np.inf
-        tree.left[node] = self._add(tree, rows[there])
-        tree.right[node] = tree.add(answer, self.target.loss_of(rows[~there], answer))
-        return tree.left[node]
 
     def _add(self, tree: CostedTree, rows: IntArray) -> int:
         summed = self.target.summed(rows)
@@ -203,9 +178,7 @@ class CostTreeGrower:
             return None
         cuts = np.zeros(d), np.zeros(d, np.int64), np.zeros(d, dtype=bool)
         data = rows, target.label, target.value, target.weight
-        avoid = self.how.avoid
-        least = float(self.how.min_rows)
-        how = float(tree.summed[node][0]), target.classes, least, avoid is not None
+        how = float(tree.summed[node][0]), target.classes, float(self.how.min_rows)
         best_cuts(self.codes, self.bins.counts, data, how, cuts)
         # gains as shares of the node's own entropy or squares
         whole = mass if target.classes else 2 * tree.loss[node]
@@ -213,11 +186,6 @@ class CostTreeGrower:
         gain[gain < ROUNDING] = 0.0
         price = self.prices.marginal(bought) / self.unit
         worth = CRITERIA[self.how.criterion](gain) / (price + 1) ** self.how.price_power
-        if avoid is not None:
-            missing = self.codes[:, rows] == self.bins.counts[:, None]
-            worth = np.where(
-                gain > 0, worth - avoid * (missing @ target.weight[rows]) / mass, -np.inf
-            )
         # the first of equally good features
         best = worth.max()
         feature = int(np.argmax(worth >= best - abs(best) * ROUNDING))

@@ -60,12 +60,6 @@ class Subsets:
         subsets.codes = np.ascontiguousarray(self.codes[:, np.flatnonzero(copies)])
         return subsets
 
-    def with_settings(self, settings: Settings) -> Subsets:
-        """The same rows with other settings."""
-        subsets = copy(self)
-        subsets.settings = settings
-        return subsets
-
     def boost(
         self,
         features: BoolArray,

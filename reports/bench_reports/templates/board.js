@@ -53,7 +53,7 @@ function story(data, set, view, place) {
   const base = nothingBeats(view, rows);
   const bases = rows.filter((row) => base && row.baseline && row.quality === base.quality).map((row) => data.learners[row.l][0]);
   const [top, ...others] = base ? [base] : rows;
-  const range = top.tier ? ` (${quality(top.low)} to ${quality(top.high)})` : "";
+  const range = top.tier ? ` (${data.level}: ${interval(top.low, top.high)})` : "";
   let text = `${when}, ${base ? `nothing beats ${bases.length > 1 ? "the baselines" : "the baseline"} ${listed(bases)}` : `${name(top)} is ahead`}: ${view.metric} ${quality(top.quality)}${range}${top.cost === undefined ? "" : ` at a cost of ${cost(top.cost)} on test`}.`;
   const level = others.filter((row) => row.tier === 1);
   const next = others.find((row) => row.tier > 1) ?? others[0];

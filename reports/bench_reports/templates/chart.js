@@ -15,17 +15,32 @@ const AXIS = {
 const esc = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
+// Numbers as `wording.py` writes them.
+
+const power = (text) => text.replace(/e([+-])(\d)$/, "e$10$2");
+
+/** Digits as Python's "g" writes them. */
+function general(value, digits) {
+  const text = value.toExponential(digits - 1);
+  const [head, exponent] = text.split("e").map(Number);
+  if (exponent >= -4 && exponent < digits) return String(Number(text));
+  return power(`${head}e${exponent < 0 ? "-" : "+"}${Math.abs(exponent)}`);
+}
+
 function quality(value) {
   if (value === null || value === undefined) return "-";
-  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1).replace(/e-(\d)$/, "e-0$1");
-  return Math.abs(value) < 10 ? value.toFixed(4) : String(Number(value.toPrecision(4)));
+  if (value !== 0 && Math.abs(value) < 0.001) return power(value.toExponential(1));
+  return Math.abs(value) < 10 ? value.toFixed(4) : general(value, 4);
 }
+
+/** An interval of qualities. */
+const interval = (low, high) => (low === null ? "-" : `${quality(low)} to ${quality(high)}`);
 
 function cost(value) {
   if (value === null || value === undefined) return "-";
-  if (Math.abs(value) >= 100) return String(Math.round(value));
+  if (Math.abs(value) >= 100) return value.toFixed(0);
   if (Math.abs(value) >= 0.01 || value === 0) return value.toFixed(2);
-  return String(Number(value.toPrecision(2)));
+  return general(value, 2);
 }
 
 const brief = (value) => String(Number(value.toPrecision(10)));

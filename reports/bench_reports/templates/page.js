@@ -154,7 +154,7 @@ function start(data) {
       own.delete(row.l);
       put(tr.cells, "rank", rankText(row));
       put(tr.cells, "quality", quality(row.quality));
-      put(tr.cells, "range", row.tier ? `${quality(row.low)}\u00a0to ${quality(row.high)}` : "-");
+      put(tr.cells, "range", interval(row.low, row.high));
       put(tr.cells, "cost", `${cost(row.cost)}${row.over ? "!" : ""}`);
       put(tr.cells, "features", row.features === null || row.features === undefined ? "-" : brief(row.features));
       tr.classList.toggle("lead", row.tier === 1 || (!row.tier && row.position === 1));

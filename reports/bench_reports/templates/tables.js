@@ -15,7 +15,7 @@ function sortRows(table, sort) {
     const cell = tr.cells[sort.column];
     const text = cell.dataset.v ?? cell.textContent.trim();
     if (text === "-" || text === "") return null;
-    return head.classList.contains("n") ? (text === "free" ? Infinity : parseFloat(text)) : text;
+    return head.classList.contains("n") ? parseFloat(text) : text;
   };
   const rows = [...body.rows];
   rows.forEach((tr, i) => { tr.dataset.given ??= i; });

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from bench_core._io.processes import descendants, end_all, memory_of
+from bench_core._io.machine import descendants, end_all, memory_of
 
 TREE = (
     "import subprocess, sys, time\n"
@@ -66,7 +66,7 @@ def test_a_process_that_has_ended_has_nothing():
 @pytest.mark.skipif(os.name != "posix", reason="fork")
 def test_children_are_known_until_they_end():
     code = (
-        "import subprocess, sys; from bench_core._io.processes import has_children\n"
+        "import subprocess, sys; from bench_core._io.machine import has_children\n"
         "print(has_children()); child = subprocess.Popen([sys.executable, '-c', 'input()'],"
         "stdin=subprocess.PIPE); print(has_children()); child.communicate(b'x\\n')\n"
         "print(has_children())"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.kit import refused
 from helpers.toys import Prefix, Stacked
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -288,8 +289,7 @@ def test_a_frame_without_rows_is_refused_as_an_array_is(kind, columns):
     frame = applicants()[columns]
     frame = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
     fitted = BudgetedClassifier(**FAST).fit(frame, SIGNAL > 0)
-    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
-        fitted.predict(frame[:0])
+    refused("Found array with 0 sample(s)", fitted.predict, frame[:0], error=ValueError)
 
 
 def test_an_array_of_objects_is_fitted_as_its_frame():
@@ -300,16 +300,14 @@ def test_an_array_of_objects_is_fitted_as_its_frame():
 
 def test_columns_that_cannot_be_encoded_are_one_line():
     dates = applicants().assign(day="2024-01-01", note=[f"text {k}" for k in range(N)])
-    with pytest.raises(ValueError, match=r"column .day. holds dates .* dates=True reads") as caught:
-        BudgetedClassifier(**FAST).fit(dates, SIGNAL > 0)
-    assert "column 'note' holds 300 different texts" in str(caught.value)
-    assert str(caught.value).endswith("to leave out: drop=['day', 'note']")
-    with pytest.raises(ValueError, match=r"decimal=',' reads decimal commas"):
-        BudgetedClassifier(**FAST).fit(applicants().assign(age="1,5"), SIGNAL > 0)
+    fit = BudgetedClassifier(**FAST).fit
+    says = "'day' holds dates|dates=True|'note' holds 300|drop=['day', 'note']"
+    refused(says, fit, dates, SIGNAL > 0, error=ValueError)
+    commas = applicants().assign(age="1,5")
+    refused("decimal=','", fit, commas, SIGNAL > 0, error=ValueError)
     fitted = BudgetedClassifier(**FAST).fit(applicants(), SIGNAL > 0)
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="feature names"):  # scikit-learn's, of several lines
         fitted.predict(applicants().drop(columns="city"))
-    assert "\n" not in str(caught.value)
 
 
 def test_dates_and_decimal_commas_are_read_as_by_a_run():
@@ -334,8 +332,7 @@ def test_dates_and_decimal_commas_are_read_as_by_a_run():
             )
     again = BudgetedClassifier(costs=costs, **FAST).fit(typed, y)
     assert again.decision_function(typed).tolist() == plain.decision_function(numbers).tolist()
-    with pytest.raises(ValueError, match="column 'day' needs dates, None if missing: 'x' is not"):
-        fitted.predict(written.assign(day="x"))
+    refused("'day' needs dates|'x'", fitted.predict, written.assign(day="x"), error=ValueError)
 
 
 def test_a_weight_counts_copies():
@@ -356,8 +353,8 @@ def test_a_weight_counts_copies():
     scores = one.predict(X, queries)
     two = ranker.fit(*(np.repeat(v, 2, axis=0) for v in (X, grades, queries)), X, grades, queries)
     np.testing.assert_allclose(scores, two.predict(X, queries), rtol=1e-9)
-    with pytest.raises(ValueError, match=r"sample_weight holds 0\.5: weights count copies"):
-        BudgetedClassifier(**FAST).fit(X, y, sample_weight=np.full(N, 0.5))
+    half = {"sample_weight": np.full(N, 0.5)}
+    refused("sample_weight|0.5", BudgetedClassifier(**FAST).fit, X, y, **half, error=ValueError)
 
 
 def test_purchases_are_the_shares_of_the_validation_rows_that_buy():
@@ -437,10 +434,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
         ({"learner": 3}, "learner: 3 is neither a name nor a learner"),
         ({"learner": Prefix}, "learner: Prefix is a class; give Prefix()"),
-        (
-            {"learner": Ridge},
-            "use learner='sklearn', parameters={'estimator': 'sklearn.linear_model",
-        ),
+        ({"learner": Ridge}, "learner='sklearn'|'estimator': 'sklearn.linear_model"),
         ({"positive": 2}, "positive=2 is not a class of y"),
         ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters need a learner given by name"),
         ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
@@ -457,17 +451,13 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
 )
 def test_what_cannot_be_used_is_a_value_error_of_one_line(options, message):
     estimator = BudgetedClassifier(**({"costs": COSTS, **FAST} | options))
-    with pytest.raises(ValueError) as caught:
-        estimator.fit(X, (SIGNAL > 0).astype(int))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refused(message, estimator.fit, X, (SIGNAL > 0).astype(int), error=ValueError)
 
 
 def test_tasks_that_a_learner_cannot_do_are_refused():
-    with pytest.raises(ValueError, match="does binary, ranking, regression, not multiclass"):
-        BudgetedClassifier(Prefix()).fit(X, np.arange(N) % 3)
-    with pytest.raises(ValueError, match="y holds grades, which must be from 0"):
-        BudgetedRanker(**FAST).fit(X, SIGNAL)
+    three = X, np.arange(N) % 3
+    refused("not multiclass", BudgetedClassifier(Prefix()).fit, *three, error=ValueError)
+    refused("y holds grades|from 0", BudgetedRanker(**FAST).fit, X, SIGNAL, error=ValueError)
 
 
 @dataclass
@@ -501,16 +491,16 @@ def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen():
 
 def test_a_metric_that_the_validation_part_does_not_define_is_named():
     y = (np.arange(N) < 150).astype(int)
-    message = "auc is not defined on the validation part: it holds one class; use more validation"
-    with pytest.raises(ValueError, match=message):
-        BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])
+    fit = BudgetedClassifier(metric="auc", **FAST).fit
+    refused("auc|validation part|one class|use more", fit, X, y, X[:9], y[:9], error=ValueError)
 
 
 def test_a_price_of_a_transformer_asks_for_its_names_in_those_of_columns():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    message = "not used: 'place'; if 'place' is a transformer, set verbose_feature_names_out=True"
-    with pytest.raises(ValueError, match=message):
-        BudgetedRegressor(costs={"a": 1, "place": 5}, **FAST).fit(frame, SIGNAL)
+    fit = BudgetedRegressor(costs={"a": 1, "place": 5}, **FAST).fit
+    refused(
+        "not used: 'place'|verbose_feature_names_out=True", fit, frame, SIGNAL, error=ValueError
+    )
 
 
 def test_the_metric_may_be_an_object():
@@ -597,8 +587,7 @@ def test_one_fit_holds_all_budgets(trained, kind):
     assert whole.budget is None  # unchanged
     kept = pickle.loads(pickle.dumps(whole)).at(2.0, kind)
     assert kept.row_costs(X).tolist() == whole.at(2.0, kind).row_costs(X).tolist()
-    with pytest.raises(ValueError, match="budget must be a number >= 0, not -1"):
-        whole.at(-1)
+    refused("budget must be a number >= 0, not -1", whole.at, -1, error=ValueError)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -719,12 +708,10 @@ def _exported(fitted, folder):
 def test_what_cannot_be_exported_is_a_value_error(tmp_path):
     y = (SIGNAL > 0).astype(int)
     fitted = BudgetedClassifier(LearnsCostlyFirst(), costs=COSTS).fit(X, y)
-    with pytest.raises(ValueError, match="costly-first: its model, CostlyFirst, has no 'program'"):
-        fitted.export()
+    refused("costly-first|CostlyFirst|'program'", fitted.export, error=ValueError)
     (tmp_path / "mine.txt").write_text("")
     fitted = BudgetedClassifier("gbrt", parameters={"trees": 2}).fit(X, y)
-    with pytest.raises(ValueError, match="contains other files; name an empty or a new folder"):
-        fitted.export(tmp_path)
+    refused("contains other files|new folder", fitted.export, tmp_path, error=ValueError)
     with pytest.raises(NotFittedError):
         BudgetedClassifier().export()
 
@@ -756,5 +743,5 @@ def test_rows_of_a_group_stay_in_one_part(estimator, weighted, monkeypatch):
     assert not train & valid
     assert len(train | valid) == 40
     assert all(part.queries is None for part in parts[0])
-    with pytest.raises(ValueError, match="groups has 3 values for 320 rows"):
-        estimator("gbrt").fit(X, y, groups=[1, 2, 3])
+    three = {"groups": [1, 2, 3]}
+    refused("groups has 3 values for 320", estimator("gbrt").fit, X, y, **three, error=ValueError)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers.kit import refused
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -13,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import bench_core
-from bench_core import BudgetedClassifier, InputError, UsageError
+from bench_core import BudgetedClassifier
 from bench_core.api.arguments import request_of
 
 N = 400
@@ -92,8 +93,7 @@ def test_a_run_through_a_transformer_is_that_of_its_columns_in_groups(store):
     with pytest.warns(UserWarning, match="transformed rows: save result.transformer too"):
         run.best(9).export(store.parent / "model")
     other.best(9).export(store.parent / "model")
-    with pytest.raises(UsageError, match=r"; give rows of the run's transformer"):
-        run.best(9).model().predict_rows(frame)
+    refused("rows of the run's transformer", run.best(9).model().predict_rows, frame)
     listed = run.features("gbrt")
     assert dict(zip(listed["features"], listed["price"], strict=True)) == COSTS
 
@@ -190,9 +190,8 @@ def test_a_transformer_may_use_expressions_of_polars():
 def test_parts_of_two_kinds_have_no_transformer_in_common():
     table, y = colours()
     steps = ColumnTransformer([("own", "passthrough", ["size"])])
-    other = {"test": (pd.DataFrame(table), y)}
-    with pytest.raises(InputError, match="frames of pandas and polars; give X, valid and test as"):
-        request_of(other, pl.DataFrame(table), y, transformer=steps)
+    other, X = {"test": (pd.DataFrame(table), y)}, pl.DataFrame(table)
+    refused("pandas and polars|X, valid and test", request_of, other, X, y, transformer=steps)
 
 
 NUMBERS = ColumnTransformer([("w", CountVectorizer(), "note"), ("p", "passthrough", ["age"])])
@@ -206,29 +205,22 @@ NUMBERS = ColumnTransformer([("w", CountVectorizer(), "note"), ("p", "passthroug
         (make_pipeline(NUMBERS, StandardScaler(), PCA(7)), "the later step PCA mixes"),
         (
             ColumnTransformer([("p", "passthrough", ["age"]), ("a", PCA(), ["note"])]),
-            r"transformer: step 'a': ValueError: could not convert string to float: '[a-z ]+'$",
+            "transformer: step 'a': ValueError: could not convert string",
         ),
     ],
 )
 def test_what_has_no_prices_is_one_line(transformer, fault):
     frame, y = complaints()
-    with pytest.raises((InputError, UsageError), match=fault) as caught:
-        request_of({}, frame, y, transformer=transformer)
-    assert "\n" not in str(caught.value)
-
-
-def test_two_columns_of_one_name_are_refused():
-    frame, y = complaints()
+    refused(fault, request_of, {}, frame, y, transformer=transformer)
     twice = pd.concat([frame, frame["age"]], axis=1)
-    with pytest.raises(InputError, match="X: two columns are called 'age'; rename one"):
-        request_of({}, twice, y, transformer=NUMBERS)
+    refused("X: two columns|'age'|rename", request_of, {}, twice, y, transformer=NUMBERS)
 
 
 def test_costs_name_transformers_that_are_there(store):
     frame, y = complaints()
     costs = {name: cost for name, cost in COSTS.items() if name != "place"}
-    with pytest.raises(InputError, match="costs: feature 'place' has no cost"):
-        bench_core.run(frame, y, transformer=columns(), costs=costs, store=store, **HOW)
+    how = {"transformer": columns(), "costs": costs, "store": store, **HOW}
+    refused("costs: feature 'place'", bench_core.run, frame, y, **how)
     apart = pd.DataFrame({"a__1": [0.0, 1.0] * 30, "b": [1.0, 0.0] * 30, "a__2": [0.5] * 60})
-    with pytest.raises(UsageError, match="columns of 'a' are not adjacent"):
-        request_of({"costs": {"a": 1, "b": 2}}, apart, [0, 1, 1] * 20)
+    costs = {"costs": {"a": 1, "b": 2}}
+    refused("'a' are not adjacent", request_of, costs, apart, [0, 1, 1] * 20)

@@ -101,33 +101,6 @@ def test_compare_takes_several_budgets_of_a_kind(bench, material):
     assert "toy and gbrt show no difference" in ended.out  # both constant: a purchase costs 10
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (
-            ("best", "-b", "10,x"),
-            "--budget: budget 'x' is not a cost: write numbers >= 0, as 10 or 5,10,20",
-        ),
-        (("best", "-b", ""), "--budget: budget '' is not a cost"),
-        (("best", "-b", "nan"), "--budget: budget 'nan' is not a cost"),
-        (("best", "-b", "p95 3"), "--budget: budget 'p95 3': unknown kind 'p95'"),
-        (("best", "-b", "3", "--budget-kind", "max"), "--budget-kind"),
-        (("features", "-b", "1,2"), "--budget 1,2: give one budget here, such as 1"),
-        (("report", "-b", "-1"), "--budget: budget '-1' is not a cost"),
-        (("compare", "toy", "gbrt", "-b", "1;2"), "--budget: budget '1;2' is not a cost"),
-        (("run", *QUICK, "--caps", "0"), "'--caps': '0' is not a cap: write numbers > 0, as 10"),
-        (("run", *QUICK, "--caps", "mean 3"), "'--caps': '3' is not a cap: write numbers > 0"),
-        (("run", *QUICK, "--caps", "a"), "'--caps': budget 'a' is not a cost"),
-        (("reprice", "--costs", "costs.csv", "--caps", "0"), "'--caps': '0' is not a cap"),
-    ],
-)
-def test_a_wrong_budget_is_one_line(bench, material, words, line):
-    ended = bench(*words)
-    assert ended.status == 2
-    assert line in ended.err
-    assert len(ended.err.strip().splitlines()) == 1
-
-
 def test_caps_under_other_costs_are_those_asked_for(done, bench):
     Path("new.csv").write_text("a,1\nb,2\nc,30\n")
     words = ("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")

@@ -9,7 +9,7 @@ from bench_reports.best import run_command
 
 from bench_core.cli.app import SECTIONS
 from bench_core.cli.options import STORE as USUAL
-from bench_core.planning.invocation import command, shell_line
+from bench_core.planning.request import command, shell_line
 from bench_core.plugins import load_registry
 
 VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]

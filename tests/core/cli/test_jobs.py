@@ -72,26 +72,6 @@ def test_a_plan_has_the_core_hours_of_its_recorded_jobs(bench, monkeypatch):
     assert "not counted: 1 of 3 jobs" in planned.out
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("plan", *QUICK, "-l", "toy", "--jobs", "2"), "name their folder with -o"),
-        (("plan", *QUICK, "-l", "toy", "-o", "."), "is a folder"),
-        (("work", "jobs/1"), "jobs/1.json: not a job file"),
-        (("work", "data.csv"), "data.csv.json: not a job file"),
-        (("merge",), "nothing to merge"),
-        (("merge", "no.db"), "no.db: no results there"),
-        (("merge", "data.csv"), "data.csv: not a results store"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(bench, words, said):
-    ended = bench(*words)
-    assert ended.status == 2
-    assert ended.out == ""
-    assert said in ended.err
-    assert len(ended.err.splitlines()) == 1
-
-
 def test_a_plan_without_data_is_that_of_the_first_suite(bench):
     """``bench run`` runs it: tests/test_packaging.py."""
     planned = bench("plan")

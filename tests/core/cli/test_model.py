@@ -334,34 +334,6 @@ def test_a_format_that_cannot_write_leaves_the_older_export(bench, formats, name
     assert Path("out/name.txt").read_text() == "gbrt"
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (("--learner", "gbt"), "did you mean gbrt"),
-        ((*GBRT, "--quality", "2"), "no point of gbrt is sure to reach accuracy 2"),
-        ((*GBRT, "-b", "1", "--quality", "2"), "give only one of them"),
-        (("--learner", "toy", "-p", "mine"), "cannot be exported"),
-        ((*GBRT, "-d", "other"), "unknown data set of this run"),
-        ((*GBRT, "--seed", "7"), "data.csv: no point of gbrt in that repeat"),
-        ((*GBRT, "-m", "ndcg@5"), "unknown metric of this run"),
-    ],
-)
-def test_what_cannot_be_exported_is_one_line(bench, done, words, line):
-    ended = bench("model", "export", *words, "-o", "model")
-    assert ended.status == 2
-    assert line in ended.err
-    assert len(ended.err.splitlines()) == 1
-    assert not Path("model").exists()
-
-
-def test_a_folder_with_other_things_is_left_alone(bench, done):
-    Path("mine").mkdir()
-    Path("mine/letter.txt").write_text("dear reader")
-    ended = bench("model", "export", *GBRT, "-o", "mine")
-    assert (ended.status, "contains other files" in ended.err) == (2, True)
-    assert Path("mine/letter.txt").exists()
-
-
 def test_a_changed_model_is_refused_by_show_and_check(bench, done):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     with Path("model/trees.value.npy").open("ab") as file:

@@ -19,38 +19,9 @@ from bench_core import InputError, UsageError
 from bench_core._io import text
 from bench_core.cli import app, options
 from bench_core.errors import charging
-from bench_core.execution.failures import failure, fault_of
+from bench_core.execution.contract import failure, fault_of
 from bench_core.results.records import Status
 from bench_core.results.store import Store
-
-MISTAKES = [
-    (["runn"], "did you mean run or rerun?"),
-    (["list", "lerners"], "is not one of 'learners', 'datasets'"),
-    (["show", "gbrtt"], "did you mean gbrt"),
-    (["run", "--sede", "3"], "--seed"),
-    (["-q", "run"], "options come after the verb"),
-    (["run", "--budget", "10"], "budgets apply to a finished run (bench best --budget 10)"),
-    (["run", "--timeout", "3x"], "10m"),
-    (["run", "--memory", "lots"], "4GiB"),
-    (["run", "--seeds", "5-2"], "0-2"),
-    (["run", "--workers", "0"], "--workers"),
-    (["run", "--label", "y"], "it belongs to --data FILE"),
-    (["run", "--suite", "quickstrt"], "did you mean quickstart?"),
-    (["run", "--suite", "quickstart", "-p", "no.such.module"], "no.such.module"),
-    (["report"], "bench run"),
-    (["export", "-o", "x.xml"], ".csv"),
-]
-
-
-@pytest.mark.parametrize(("words", "remedy"), MISTAKES, ids=lambda v: " ".join(v)[:40])
-def test_a_mistake_is_one_line_on_stderr_and_status_2(bench, words, remedy):
-    ended = bench(*words)
-    assert ended.status == 2
-    assert ended.out == ""
-    lines = [line for line in ended.err.splitlines() if not line.startswith("preparing")]
-    assert len(lines) == 1
-    assert lines[0].startswith("error: ")
-    assert remedy in lines[0]
 
 
 def test_debug_shows_the_traceback(shell):

@@ -6,7 +6,7 @@ import pytest
 from helpers.commands import DATA, QUICK
 from helpers.stores import ABOUT
 
-from bench_core.execution.failures import CUT, LONGEST_TEXT
+from bench_core.execution.contract import CUT, LONGEST_TEXT
 from bench_core.results.writer import open_writer
 
 CHATTY = '''

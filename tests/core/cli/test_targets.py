@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.commands import QUICK
+from helpers.kit import refused
 
 import bench_core
-from bench_core import UsageError
 from bench_core.leaderboard import assembly, selection
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import Saved
@@ -60,7 +60,7 @@ def sure(share=None, quality=0.0):
 
 def row_of(text, learner):
     (line,) = [line for line in text.splitlines() if re.match(rf"{learner} +\d", line)]
-    return line.split()
+    return re.split(r" {2,}", line)
 
 
 @pytest.mark.parametrize("share", [0.99, 0.9])
@@ -87,8 +87,7 @@ def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
     board = bench("report").out
     cells = row_of(bench("best").out, "toy")
     line = next(line for line in board.splitlines() if re.match(r"data\.csv +toy ", line))
-    assert cells[2].rstrip("*") in line.split()
-    assert cells[3] in line.split()
+    assert {cells[2].rstrip("*"), cells[3]} <= {*re.split(r" {2,}", line)}
 
 
 @pytest.fixture
@@ -149,11 +148,11 @@ def test_a_learner_that_is_not_sure_is_likely(done, bench):
     said = bench("best", "--quality", "0.85").out
     assert "% sure: the probability that the likeliest model will reach it" in said
     assert row_of(said, "toy")[2] == "yes"
-    *_, word, chance, _, _, accuracy = row_of(said, "gbrt")[:7]
+    *_, chance, _, _, accuracy = row_of(said, "gbrt")[:6]
     n = len(next(Store("results/bench.db").values("last", split="valid")).weights)
     error = math.sqrt(float(accuracy) * (1 - float(accuracy)) / (n - 1))
     beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
-    assert (word, chance) == (f"{beyond:.0%}", "sure")
+    assert chance == f"{beyond:.0%} sure"
     assert set(sure(quality=0.85)) == {"toy"}
 
 
@@ -250,9 +249,8 @@ def test_an_infinite_budget_is_the_best_at_any_cost(points, bench):
     words = ("--learner", "gbrt", "--budget", "inf", "-o", "dearest")
     assert "wrote dearest, at any cost" in bench("model", "export", *words).out
     assert load("dearest").about["budget"] is None
-    for verb in ("report", "best"):
-        ended = bench(verb, "--budget", "cap inf")
-        assert "budget 'cap inf' is not a cost" in ended.err
+    ended = bench("compare", "toy", "gbrt", "--quality", "2")
+    assert (ended.status, "no result of toy and gbrt at accuracy 2" in ended.out) == (0, True)
 
 
 def test_pairs_are_compared_where_both_keep_the_share(points, bench):
@@ -265,9 +263,9 @@ def test_pairs_are_compared_where_both_keep_the_share(points, bench):
     assert f"toy {quality['toy']}" in ended.out
     assert f"gbrt {quality['gbrt']}" in ended.out
     ratio = re.search(
-        r"gbrt needs ([\d.]+)x toy's cost for the same quality \(95%: ([\d.]+) to", ended.out
+        r"gbrt needs ([\d.]+)x toy's cost for the same quality \(95%: ([\d.]+)x to", ended.out
     )
-    assert float(ratio[1]) == pytest.approx(costs["gbrt"] / costs["toy"], abs=0.01)
+    assert float(ratio[1]) == pytest.approx(costs["gbrt"] / costs["toy"], abs=0.06)
     assert float(ratio[2]) <= float(ratio[1])
 
 
@@ -286,41 +284,9 @@ def test_python_asks_in_the_same_words(points, bench):
     assert pair["quality a"] == pytest.approx(
         float(row_of(bench("best", "--keep", "95%").out, "toy")[4]), abs=5e-5
     )
-    with pytest.raises(UsageError, match=r"^keep: '1\.5' is not a share: write 99% or 0\.99"):
-        result.best(keep=1.5)
-    with pytest.raises(UsageError, match=r"^budget and keep: give only one of them"):
-        result.features(budget=3, keep=0.9)
-    with pytest.raises(UsageError, match=r"toy is sure to reach accuracy 2 on validation \(0\."):
-        result.features("toy", quality=2)
-
-
-WRONG = {
-    ("best", "--keep", "99%", "--budget", "3"): "--budget and --keep: give only one of them",
-    ("best", "--keep", "1", "--quality", "1"): "--keep and --quality: give only one of them",
-    ("features", "--keep", "99"): "--keep: '99' is not a share: write 99% or 0.99",
-    ("compare", "toy", "gbrt", "--keep", "0%"): "--keep: '0%' is not a share",
-    ("compare", "toy", "gbrt", "--quality", "2"): "no result of toy and gbrt at accuracy 2",
-    (
-        "model",
-        "export",
-        "--quality",
-        "2",
-        "-o",
-        "m",
-    ): "no point of any learner is sure to reach accuracy 2 on",
-    ("best", "--quality", "nan"): "--quality nan is not a finite number: write one such as 0.85",
-    ("features", "--quality", "inf"): "--quality inf is not a finite number",
-    ("model", "export", "--quality", "-inf", "-o", "m"): "--quality -inf is not a finite number",
-    ("best", "--quality", "99%"): "--quality '99%' is not a number: for a share of the reference's",
-    ("model", "export", "--keep", "x", "-o", "m"): "--keep: 'x' is not a share",
-}
-
-
-@pytest.mark.parametrize("words", WRONG, ids=" ".join)
-def test_what_cannot_be_kept_is_one_line(words, done, bench):
-    ended = bench(*words)
-    assert WRONG[words] in ended.err + ended.out
-    assert ended.status == (0 if "no result" in WRONG[words] else 2)
+    refused("keep: '1.5' is not a share: write 99% or 0.99", result.best, keep=1.5)
+    refused("budget and keep: give only one of them", result.features, budget=3, keep=0.9)
+    refused("toy is sure to reach accuracy 2 on validation (0.", result.features, "toy", quality=2)
 
 
 def test_without_a_reference_a_line_names_the_remedy(bench, material):

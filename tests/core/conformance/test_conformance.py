@@ -1,6 +1,5 @@
 import re
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -17,11 +16,11 @@ from bench_core.conformance import (
     learner_checks,
     metric_checks,
     policy_checks,
+    promise_test,
     report_checks,
     task_splits,
 )
-from bench_core.conformance.case import Case, checks_of, promise_of
-from bench_core.pytest_plugin import MARK, pytest_generate_tests
+from bench_core.conformance.cases import Case, checks_of, promise_of
 
 GOOD = toys.Prefix(0.3)
 
@@ -283,34 +282,23 @@ def test_a_fault_of_a_learner_is_found(learner, check, line):
     assert line in fault(learner, check, Task.REGRESSION)
 
 
-def generated(*names, **options):
-    """The values and ids of ``promise`` for a test with that marker, or without one."""
-    mark = getattr(pytest.mark, MARK)(*names, **options).mark if names else None
-    found = []
-    test = SimpleNamespace(
-        fixturenames=["promise"],
-        definition=SimpleNamespace(nodeid="test_it", get_closest_marker={MARK: mark}.get),
-        parametrize=lambda name, cases, ids: found.extend((cases, ids)),
-    )
-    pytest_generate_tests(test)
-    cases, ids = found
-    return cases, ids
+def cases_of(test):
+    """The parameters of a test."""
+    (mark,) = test.pytestmark
+    return mark.args[1]
 
 
-def test_the_fixture_gives_a_test_for_each_promise():
-    cases, ids = generated("csv")
-    assert ids == ["report csv: check_members"]
-    for promise in cases:
-        promise()
+def test_names_of_plugins_objects_and_modules_give_a_case_for_each_promise():
+    (case,) = cases_of(promise_test("csv"))
+    assert str(case) == "report csv: check_members"
+    case()
 
 
 def test_settings_are_those_of_the_command():
-    cases, _ = generated("per-query", settings=['per-query.per_query=["2"]'])
-    assert cases[0].arguments[0].name == "per-query"
+    case, *_ = cases_of(promise_test("per-query", settings=['per-query.per_query=["2"]']))
+    assert case.arguments[0].name == "per-query"
 
 
-def test_a_test_without_the_marker_and_an_unknown_name_are_refused_in_one_line():
-    with pytest.raises(pytest.UsageError, match=r"write @pytest\.mark\.bench_check"):
-        generated()
-    with pytest.raises(pytest.UsageError, match="nothere"):
-        generated("nothere")
+def test_an_unknown_name_is_refused_in_one_line():
+    with pytest.raises(UsageError, match="nothere"):
+        promise_test("nothere")

@@ -14,7 +14,7 @@ import pytest
 from helpers.cache_cases import Toy, entry, made
 
 from bench_core.costs.model import Prices
-from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.cache import (
     fingerprint,
     kept_arrays,
@@ -85,23 +85,24 @@ def test_a_distribution_comes_back_and_belongs_to_the_data(folder):
     assert len({*prints}) == 3
 
 
-@pytest.mark.parametrize("widths", [None, [2, 1]])
-def test_frames_come_back_as_they_were(folder, widths):
-    frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
+@pytest.mark.parametrize("tags", [None, [2, 1]])
+@pytest.mark.parametrize("kind", ["groups", "queries"])
+def test_groups_and_queries_come_back_with_their_tags(folder, tags, kind):
+    drawn = {kind: Queries(np.array([0, 4, 6]), None if tags is None else np.array(tags))}
 
-    class Pixels(Toy):
+    class Grouped(Toy):
         task = Task.BINARY
 
         def prepare(self, source, size, fold, seed):
-            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), groups=frames)
+            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), **drawn)
             return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
 
-    _, splits = entry(folder, Pixels())
-    found = splits.test.groups
-    assert found.boundaries.tolist() == [0, 4, 6]
-    assert (found.widths is None) == (widths is None)
-    assert found.widths is None or found.widths.tolist() == widths
-    assert splits.train.queries is None
+    _, splits = entry(folder, Grouped())
+    again = getattr(splits.test, kind)
+    assert again.boundaries.tolist() == [0, 4, 6]
+    assert (again.tags is None) == (tags is None)
+    assert again.tags is None or again.tags.tolist() == tags
+    assert (splits.train.queries is None) == (kind == "groups")
 
 
 def test_the_second_time_nothing_is_prepared_and_nothing_said(folder):
@@ -292,10 +293,10 @@ def test_the_fingerprint_leaves_prices_out_and_holds_every_array():
             replace(part, multiplicity=None),
         ):
             others.add(fingerprint(replace(base, **{split: changed})))
-        pixels = replace(part, queries=None, groups=Frames(np.array([0, len(part)])))
-        others.add(fingerprint(replace(base, **{split: pixels})))
-        line = Frames(np.array([0, len(part)]), np.array([len(part)]))
-        others.add(fingerprint(replace(base, **{split: replace(pixels, groups=line)})))
+        grouped = replace(part, queries=None, groups=Queries(np.array([0, len(part)])))
+        others.add(fingerprint(replace(base, **{split: grouped})))
+        tagged = Queries(np.array([0, len(part)]), np.array([len(part)]))
+        others.add(fingerprint(replace(base, **{split: replace(grouped, groups=tagged)})))
     assert len(others) == 1 + 3 * 8
 
 

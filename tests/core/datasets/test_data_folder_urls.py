@@ -21,20 +21,3 @@ def test_a_url_is_refused_and_the_remedy_named(name):
 def test_paths_are_no_urls():
     for name in ("x.csv", "/x://y", "C:\\x", "a:b"):
         assert local_path(name) == Path(name)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("run", "--data", "https://host/x.csv"),
-        ("run", "--data", "data.csv", "--test", "https://host/x.csv"),
-        ("run", "--data", "data.csv", "--costs", "https://host/x.csv"),
-        ("run", "--data", "letters", "--data-dir", "https://host/x.csv"),
-    ],
-)
-def test_options_that_name_a_file_take_no_url(words, bench, tmp_path):
-    (tmp_path / "data.csv").write_text("a,label\n" + "1,0\n2,1\n" * 50)
-    ended = bench(*words)
-    assert ended.status == 2
-    assert "https://host/x.csv: a URL; download the file first" in ended.err
-    assert len(ended.err.strip().splitlines()) <= 2

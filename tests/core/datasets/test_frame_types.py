@@ -8,11 +8,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from helpers.kit import every, refused
 
 from bench_core._io.frames import columns_of
 from bench_core.datasets.user_arrays import array_splits
-from bench_core.errors import InputError
-from bench_core.splits import SPLITS
 
 N = 120
 TIME = datetime(2024, 3, 14, 12)  # day 19796.5
@@ -82,30 +81,25 @@ def test_types_of_polars_are_read(cells):
 
 def test_integers_of_128_bits_are_numbers():
     splits = array_splits(pl.DataFrame({"t": POLARS["Int128"], "a": [0, 1] * 60}), [0, 1] * 60)
-    cells = np.concatenate([getattr(splits, part).X[:, 0] for part in SPLITS])
-    assert sorted(cells) == [*range(0, 3 * N, 3)]
+    assert sorted(every(splits, "t")) == [*range(0, 3 * N, 3)]
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cells", UNUSABLE)
 def test_other_types_are_one_line_with_the_column(form, cells):
-    with pytest.raises(InputError, match=r"^[^\n]*column 't' holds [^\n]*give numbers, text"):
-        names(FORMS[form](UNUSABLE[cells]))
+    refused("'t'|numbers, text", lambda: names(FORMS[form](UNUSABLE[cells])))
 
 
 def test_integers_beyond_float64_and_mixed_numbers_are_one_line():
-    with pytest.raises(InputError, match="column 't' holds integers beyond float64"):
-        names(pd.DataFrame({"t": [10**400 + k for k in range(N)], "a": 1}))
-    with pytest.raises(InputError, match="'t' holds values of type Decimal and float: give num"):
-        names(pd.DataFrame({"t": [Decimal(1), 0.5] * 60, "a": 1}))
+    refused("'t'|float64", names, pd.DataFrame({"t": [10**400 + k for k in range(N)], "a": 1}))
+    frame = pd.DataFrame({"t": [Decimal(1), 0.5] * 60, "a": 1})
+    refused("'t'|Decimal and float|numbers", names, frame)
     union = pa.UnionArray.from_sparse(
         pa.array([0, 1] * 60, type=pa.int8()), [pa.array([1] * N), pa.array(["x"] * N)]
     )
-    with pytest.raises(InputError, match=r"column 't' holds .*give numbers, text or categories"):
-        names(pa.table({"t": union}))
+    refused("'t'|numbers, text", names, pa.table({"t": union}))
 
 
 def test_a_query_that_fails_is_one_line():
     lazy = pl.DataFrame({"a": [1, 2]}).lazy().select(pl.col("b"))
-    with pytest.raises(InputError, match=r"^lazy frame not computed: unable to find column .b."):
-        array_splits(lazy, [0, 1])
+    refused("lazy frame|b", array_splits, lazy, [0, 1])

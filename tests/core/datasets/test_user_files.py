@@ -2,34 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers.kit import every, prepared, refused, table
 
 from bench_core.cli.options import as_flag
 from bench_core.data import Task
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import with_costs
-from bench_core.datasets.user_files import FileData
-from bench_core.errors import InputError
 from bench_core.splits import CUT, Note
-
-
-def write(folder, name, text):
-    path = folder / name
-    path.write_text(text)
-    return str(path)
-
-
-def prepared(*args, **options):
-    return FileData(*args, **options).prepare(DataFolder("."), "quick", 0, 0)
-
-
-def ranking(queries, start=0):
-    """Three documents a query; the one feature is the query's number."""
-    numbers = range(start, start + queries)
-    return "".join(f"{i} qid:{q} 1:{q}\n" for q in numbers for i in range(3))
-
-
-def table(rows, label="i % 2"):
-    return "a,b,y\n" + "".join(f"{i},{i * i},{eval(label, {'i': i})}\n" for i in range(rows))
 
 
 def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path):
@@ -42,8 +20,7 @@ def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path):
         assert (by_query == by_query[:, :1]).all()
     assert sum(counts) == 1000
     np.testing.assert_allclose(counts, [600, 200, 200], atol=45)
-    kept = np.concatenate([p.X[:, 0] for p in (splits.train, splits.valid, splits.test)])
-    assert sorted(kept.tolist()) == sorted(q for q in range(1000) for _ in range(3))
+    assert sorted(every(splits, "1")) == sorted(q for q in range(1000) for _ in range(3))
     assert Note(CUT, "split: 60/20/20, by a hash of the query") in splits.notes
 
 
@@ -79,10 +56,21 @@ def test_rows_of_a_group_may_lie_apart_in_a_table(tmp_path, task):
         np.testing.assert_array_equal(part.units.sizes, expected.units.sizes)
 
 
-def test_a_bad_label_of_scattered_rows_is_found_in_its_line(tmp_path):
-    text = "patient,a,ill\n" + "p1,1,0\np2,2,1\n" * 30 + "p1,3,none\n"
-    with pytest.raises(InputError, match=r"line 62.*none"):
-        prepared(write(tmp_path, "a.csv", text), label="ill", query="patient", task="regression")
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def ranking(queries, start=0):
+    """Three documents a query; the one feature is the query's number."""
+    numbers = range(start, start + queries)
+    return "".join(f"{i} qid:{q} 1:{q}\n" for q in numbers for i in range(3))
+
+
+def labelled(path, label):
+    """Sixty rows with this label, an expression of the row's number."""
+    return table(path, "a,b,y", [f"{i},{i * i},{eval(label, {'i': i})}" for i in range(60)])
 
 
 IN_TWO = "in {} are in {} too: if they are the same, results are too good; give each to one split"
@@ -141,23 +129,6 @@ def test_a_column_can_say_which_split(tmp_path):
     assert splits.test.X[:, 0].tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("split,a,y\ntrain,1,0\nlater,2,1\n", {}, "line 3, column 'split': 'later' is not a split"),
-        ("split,a,y\ntrain,1,0\nvalid,2,1\n", {}, "no row of split test"),
-        ("split,q,a,y\ntrain,1,1,0\nvalid,1,2,1\n", {"query": "q"}, "line 3: .* keep"),
-        ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: split: unknown column 'part'"),
-        ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: label: unknown column 'z'"),
-        ("a,y\n1,0\n2,1\n", {}, "too small"),
-        ("y\n1\n2\n", {"label": "y"}, "line 1: one column only, 'y'; separate"),
-    ],
-)  # fmt: skip
-def test_columns_that_cannot_be_used_are_refused(text, options, message, tmp_path):
-    with pytest.raises(InputError, match=message):
-        prepared(write(tmp_path, "all.csv", text), **options)
-
-
 def test_the_test_file_may_have_more_or_fewer_features(tmp_path):
     train = write(tmp_path, "train.svm", "1 2:5\n0 1:1\n")
     wide = write(tmp_path, "wide.svm", "1 3:7\n0 1:1\n")
@@ -168,19 +139,6 @@ def test_the_test_file_may_have_more_or_fewer_features(tmp_path):
     narrow = prepared(wide, wide, train)
     np.testing.assert_array_equal(narrow.test.X, [[0, 5, 0], [1, 0, 0]])
     assert narrow.prices.features == 3
-
-
-def test_a_column_that_one_file_lacks_is_named(tmp_path):
-    train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
-    test = write(tmp_path, "test.csv", "a,y\n1,0\n")
-    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
-        prepared(train, train, test)
-    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
-        prepared(test, test, train)
-    alike = write(tmp_path, "alike.csv", "age,debt ration,y\n1,2,0\n3,4,1\n")
-    named = write(tmp_path, "named.csv", "age,debt ratio,y\n1,2,0\n3,4,1\n")
-    with pytest.raises(InputError, match=r"alike.csv: no column 'debt ratio'.*'debt ration'\?"):
-        prepared(named, named, alike)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +154,7 @@ def test_a_column_that_one_file_lacks_is_named(tmp_path):
     ],
 )
 def test_the_task_is_read_off_the_labels(label, task, classes, tmp_path):
-    name = write(tmp_path, "all.csv", table(60, label))
+    name = labelled(tmp_path / "all.csv", label)
     splits = prepared(name, name, name)
     assert (splits.task, splits.classes) == (task, classes)
     assert any(note.startswith(f"task: {task}") for note in splits.notes)
@@ -215,27 +173,13 @@ def test_the_task_is_read_off_the_labels(label, task, classes, tmp_path):
 )
 def test_the_positive_class_has_number_one(label, positive, names, third, tmp_path):
     """``third``: the number of the class of every third row."""
-    name = write(tmp_path, "all.csv", table(60, label))
+    name = labelled(tmp_path / "all.csv", label)
     splits = prepared(name, name, name, positive=positive)
     assert splits.class_names == names
     for part in (splits.train, splits.valid, splits.test):
         assert part.y.tolist() == [1 - third if i % 3 else third for i in range(60)]
     shown = f"classes: {names[0]} is 0, {names[1]} is 1"
     assert (shown in splits.notes) == (names != ("0", "1"))
-
-
-@pytest.mark.parametrize(
-    ("label", "positive", "message"),
-    [
-        ("'no' if i % 3 else 'yes'", "maybe", "no such class; the classes are no and yes"),
-        ("i % 2", "maybe", "no such class; the classes are 0 and 1"),
-        ("i % 5", "1", "a multiclass task has no positive class"),
-    ],
-)
-def test_a_positive_class_that_is_none_is_refused(label, positive, message, tmp_path):
-    name = write(tmp_path, "all.csv", table(60, label))
-    with pytest.raises(InputError, match=f"^positive={positive!r}: {message}$"):
-        prepared(name, name, name, positive=positive)
 
 
 @pytest.mark.parametrize(
@@ -270,51 +214,6 @@ def test_values_that_float32_merges_are_moved(cell, offset, other, tmp_path):
     assert priced.prices.sensor.tolist() == [1, 5]
 
 
-SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
-RARE = "a,y\n1,0\n2,1\n3,2\n", "a,y\n4,1\n5,0\n6,7\n7,8\n"
-NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
-
-
-@pytest.mark.parametrize("name", ["valid", "test"])
-@pytest.mark.parametrize(
-    ("train", "other", "place"),
-    [
-        (*SPELT, "line 3: label 'yes.' is not in the training rows"),
-        (*RARE, "line 4: label '7' is not in the training rows"),
-        (*NUMBERS, "line 3: label '2.5' is not in the training rows.*task='regression'"),
-    ],
-)
-def test_a_class_without_training_rows_is_an_error(train, other, place, name, tmp_path):
-    known, new = write(tmp_path, "known", train), write(tmp_path, "new", other)
-    files = {"train": known, "valid": known, "test": known} | {name: new}
-    form = "" if "1:1" in train else "csv"
-    with pytest.raises(InputError, match=f"new, {place}"):
-        prepared(**files, format=form)
-
-
-@pytest.mark.parametrize(
-    ("label", "task", "message"),
-    [
-        ("i % 5", "binary", "5 different labels"),
-        ("i % 2", "multiclass", "two different labels .* give task='binary'"),
-        ("i % 2", "ranking", "ranking needs queries"),
-        ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),
-        ("7", "binary", "all labels of the training rows are 7"),
-    ],
-)
-def test_a_task_the_labels_do_not_allow_is_refused(label, task, message, tmp_path):
-    name = write(tmp_path, "all.csv", table(20, label))
-    with pytest.raises(InputError, match=message):
-        prepared(name, name, name, task=task)
-
-
-def test_a_file_without_queries_beside_one_with_them_is_refused(tmp_path):
-    with_them = write(tmp_path, "with.svm", ranking(3))
-    without = write(tmp_path, "without.svm", "1 1:2\n0 1:3\n")
-    with pytest.raises(InputError, match=r"without.svm: ranking needs queries"):
-        prepared(with_them, with_them, without)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "names"),
     [
@@ -330,60 +229,24 @@ def test_the_format_is_recognised(name, text, names, tmp_path):
     assert prepared(path, path, path).feature_names == names
 
 
-def test_an_unknown_format_is_refused(tmp_path):
-    path = write(tmp_path, "rows.dat", "1.0 2.0 3.0\n")
-    with pytest.raises(InputError, match="give SVMlight, CSV with a header, or Parquet"):
-        prepared(path)
-
-
-@pytest.mark.parametrize("name", ["query", "QID", "query_id", "split"])
-def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(name, tmp_path):
-    path = tmp_path / "rows.csv"
-    lines = "".join(f"{k % 7},{k % 5},{k % 3},{k // 2 % 2}\n" for k in range(90))
-    path.write_text(f"cpu,{name},ram,failed\n{lines}")
-    with pytest.raises(InputError, match=rf"leave column '{name}' out: drop=\['{name}'\]$"):
-        prepared(str(path), label="failed")
-    splits = prepared(str(path), label="failed", drop=(name,))
-    assert splits.task is Task.BINARY
-    assert splits.feature_names == ("cpu", "ram")
-    # what is named by an option is what was meant
-    with pytest.raises(InputError) as refused:
-        prepared(str(path), label="failed", **{"split" if name == "split" else "query": name})
-    assert "drop" not in str(refused.value)
-
-
 def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path):
-    path = tmp_path / "road.csv"
-    lines = "".join(f"{k % 7},{k % 5},n{k},m{k},{k // 2 % 2}\n" for k in range(90))
-    path.write_text(f'"distance, km",speed,note 1,"a, b",y\n{lines}')
-    with pytest.raises(InputError) as refused:
-        prepared(str(path))
-    remedy = str(refused.value).partition("to leave out: ")[2]
-    assert remedy == "drop=['note 1', 'a, b']"
+    rows = [f"{k % 7},{k % 5},n{k},m{k},{k // 2 % 2}" for k in range(90)]
+    path = table(tmp_path / "road.csv", '"distance, km",speed,note 1,"a, b",y', rows)
+    assert refused("", prepared, path).endswith("to leave out: drop=['note 1', 'a, b']")
     assert as_flag("drop", "", ["note 1", "a, b"]) == "--drop 'note 1,a, b'"
-    assert prepared(str(path), drop=("note 1", "a, b")).feature_names == ("distance, km", "speed")
+    assert prepared(path, drop=("note 1", "a, b")).feature_names == ("distance, km", "speed")
     for drop in (("note 1,speed", "a, b"), ("note 1,a, b,speed",), ("a, b , note 1,speed",)):
-        assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
-    assert prepared(str(path), drop=("distance, km,note 1,a, b",)).feature_names == ("speed",)
-    with pytest.raises(InputError, match="unknown column 'distance'"):
-        prepared(str(path), drop=("distance,km,note 1",))
+        assert prepared(path, drop=drop).feature_names == ("distance, km",)
+    assert prepared(path, drop=("distance, km,note 1,a, b",)).feature_names == ("speed",)
+    refused("drop: unknown|'distance'", prepared, path, drop=("distance,km,note 1",))
 
 
 @pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])
 def test_side_cars_that_are_not_used_are_named(end, tmp_path):
-    path = tmp_path / "rows.svm"
-    path.write_text("".join(f"{k % 2} 1:{k % 7}\n" for k in range(60)))
-    assert not any("not used" in note for note in prepared(str(path)).notes)
+    path = write(tmp_path, "rows.svm", "0 1:3\n1 1:4\n" * 30)
+    assert not any("not used" in note for note in prepared(path).notes)
     (tmp_path / f"rows.svm.{end}").write_text("1\n" * 60)
-    assert f"rows.svm.{end} is not used: all rows count alike" in prepared(str(path)).notes
-
-
-def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path):
-    lines = [f"{k % 7},{k % 5},{k % 2}" for k in range(60)]
-    (tmp_path / "train.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
-    (tmp_path / "test.csv").write_text("\n".join(["a,b", "1,2"]) + "\n")
-    with pytest.raises(InputError, match=r"test.csv, line 1: label: unknown column 'y'"):
-        prepared(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"))
+    assert f"rows.svm.{end} is not used: all rows count alike" in prepared(path).notes
 
 
 def test_values_of_svmlight_that_float32_merges_are_told(tmp_path):
@@ -398,8 +261,8 @@ def test_values_of_svmlight_that_float32_merges_are_told(tmp_path):
 def test_costs_of_a_file_that_counts_from_one_say_so(tmp_path):
     name = write(tmp_path, "a.svm", "1 1:5 2:1\n0 1:0 2:7\n" * 9)
     splits = prepared(name, name, name, index_base=0)
-    with pytest.raises(InputError, match=r"'0' has no cost.*; add .* or leave out index_base: "):
-        with_costs(splits, write(tmp_path, "costs.csv", "1,5\n2,1\n"))
+    costs = write(tmp_path, "costs.csv", "1,5\n2,1\n")
+    refused("costs.csv|'0' has no cost|leave out index_base", with_costs, splits, costs)
 
 
 @pytest.mark.parametrize(("unwritten", "value"), [("", 0.0), ("zero", 0.0), ("missing", np.nan)])

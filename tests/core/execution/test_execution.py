@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import bench_core
 from bench_core.api import plan
 from bench_core.errors import InputError
+from bench_core.execution.contract import failure
 from bench_core.execution.executors import LocalExecutor
-from bench_core.execution.failures import failure
 from bench_core.execution.runner import run_jobs
 from bench_core.results.records import FitSpec, Job, Outcome, Status
 

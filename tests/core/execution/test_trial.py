@@ -15,7 +15,6 @@ from bench_core import (
     Acquired,
     Bill,
     Examples,
-    Frames,
     MetricValues,
     Prediction,
     Prices,
@@ -233,26 +232,26 @@ def test_no_accounting_bills_less_than_the_audited_path():
             predict_split(script(said), examples, PRICES, 0, "model")
 
 
-class HeightOfFirst:
-    """A metric that needs pictures: the height of each."""
+class Tagged:
+    """A metric by the tags of groups: their sum of labels over their tag."""
 
-    name = "height"
+    name = "tagged"
     higher_is_better = True
     tasks = frozenset({Task.BINARY})
 
     def values(self, scores, y, queries=None, multiplicity=None):
-        heights = np.array([float(len(picture)) for picture in queries.pictures(y)])
-        return MetricValues(heights, np.ones(len(heights)))
+        sums = np.add.reduceat(y, queries.boundaries[:-1])
+        return MetricValues(sums / queries.tags, np.ones(len(sums)))
 
 
-def test_a_metric_sees_the_frames_that_the_model_does_not():
-    frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
-    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), groups=frames)
+def test_a_metric_sees_the_groups_that_the_model_does_not():
+    groups = Queries(np.array([0, 6, 10]), np.array([2, 4]))
+    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), groups=groups)
     path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
-    score = score_split(path, examples, PRICES, [HeightOfFirst()], "test")
+    score = score_split(path, examples, PRICES, [Tagged()], "test")
     assert score.units == 2
     assert score.primary[0].tolist() == [3.0, 1.0]
-    assert score.rows[0].metrics["height"] == 2.0
+    assert score.rows[0].metrics["tagged"] == 2.0
 
 
 def test_values_and_costs_of_rows_are_means_of_their_groups():

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from helpers import run_toys
+from helpers.kit import refused
 from helpers.run_toys import SETTINGS
 from helpers.toys import fits
 
 import bench_core
-from bench_core import InputError, UsageError, api
+from bench_core import InputError, api
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
@@ -130,8 +131,7 @@ def test_data_that_are_not_there_are_prepared_and_compared(home, monkeypatch):
     }
     moved = replace(moved, **specs)
     other = replace(moved, data={gone: replace(use, fingerprint="0" * 64)})
-    with pytest.raises(InputError, match="toy-rank, prepared here, has the fingerprint"):
-        work(other, folder / "1.db", silent)
+    refused("toy-rank, prepared here, has the fingerprint", work, other, folder / "1.db", silent)
     assert not (folder / "1.db").exists()
     assert work(moved, folder / "1.db", silent).counts == {"ok": 6}
     assert Path(planned) not in (home / "elsewhere").rglob("*")
@@ -144,25 +144,21 @@ def test_a_job_of_other_code_is_refused_in_one_line(home):
     changed = {**job.code, "helpers.toys:Prefix": "other"}
     with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix differs from the plan's"):
         work(replace(job, code=changed), home / "1.db", silent)
-    with pytest.raises(InputError, match="planned by budget-bench 9"):
-        work(replace(job, bench="9"), home / "1.db", silent)
+    refused("planned by budget-bench 9", work, replace(job, bench="9"), home / "1.db", silent)
     assert not (home / "1.db").exists()
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"format": 0}', '{"format": 1, "fits": []}'])
 def test_a_file_that_is_no_job_is_refused_in_one_line(home, text):
     (home / "1.json").write_text(text)
-    with pytest.raises(InputError, match="not a job file"):
-        read_job(home / "1.json")
+    refused("not a job file", read_job, home / "1.json")
 
 
 def test_jobs_are_not_written_over_others_nor_without_work(home):
     cut(TOYS, home / "jobs", 1)
-    with pytest.raises(UsageError, match="job files already"):
-        cut(TOYS, home / "jobs", 1)
+    refused("job files already", cut, TOYS, home / "jobs", 1)
     bench_core.run(request=TOYS, progress=False)
-    with pytest.raises(UsageError, match="nothing to do"):
-        cut(TOYS, home / "other", 1)
+    refused("nothing to do", cut, TOYS, home / "other", 1)
 
 
 WORK = (sys.executable, "-m", "bench_core", "work", "--no-progress", "jobs/1")

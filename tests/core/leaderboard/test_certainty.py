@@ -9,7 +9,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.ranks import least_difference, normal_range, over_datasets
+from bench_core.leaderboard.conclusion import least_difference, normal_range, over_datasets
 
 
 def made(run, store=True, info=None):

@@ -20,7 +20,7 @@ from bench_core.leaderboard.board import (
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import listed, times
+from bench_core.terminal.wording import listed, saving
 
 
 def pick(quality, cost):
@@ -85,7 +85,7 @@ def test_next_to_a_model_of_today_the_difference_on_test_is_named():
     worse = replace(CEGB, cheap=pick(0.885, 12.3))
     gap = replace(CEGB.saved, gap=Interval(-0.0312, 0.00124))
     line = "On test, cegb's accuracy minus gbrt's: -0.0150"
-    assert said(replace(worse, saved=gap), today)[2] == f"{line} (95%: -0.0312 to 0.0012)."
+    assert said(replace(worse, saved=gap), today)[2] == f"{line} (95%: -0.0312 to +0.0012)."
     assert said(worse, today)[2] == f"{line}."
     assert said(replace(worse, saved=gap), GBRT)[2:] == ()
 
@@ -156,9 +156,7 @@ def test_no_other_learner_keeps_the_quality():
     assert said(GBRT, row("miser"))[0] == f"{none}."
 
 
-LIKELIEST = (
-    "Likeliest: cegb, 0.90 instead of 26.40, right with 71%; it has accuracy 0.8800 on test."
-)
+LIKELIEST = "Likeliest: cegb, 0.90 instead of 26.40, 71% sure; it has accuracy 0.8800 on test."
 
 
 def test_where_rows_are_too_few_the_likeliest_is_named_with_its_probability():
@@ -302,6 +300,6 @@ def test_names_are_listed_and_savings_near_1_have_two_decimals():
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c", "d"]) == "a, b, c and d"
     assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert [times(x) for x in (1.0, 1.04, 0.96, 1.06, 0.94, 0.998, 0.9998)] == [
+    assert [saving(x) for x in (1.0, 1.04, 0.96, 1.06, 0.94, 0.998, 0.9998)] == [
         "1.0x", "1.04x", "0.96x", "1.1x", "0.9x", "0.998x", "<1x"
     ]  # fmt: skip

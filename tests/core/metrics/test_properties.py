@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from bench_core import InputError, MetricValues, Queries, Task, UsageError
 from bench_core.metrics import Labels, evaluate, parse_metric
-from bench_core.metrics.plugin import bench_metrics
 from bench_core.metrics.rows import Accuracy
+from bench_core.planning.shipped import bench_metrics
 
 RANKING = [m.name for m in bench_metrics() if Task.RANKING in m.tasks]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench_core import InputError, Metric, Task, UsageError
 from bench_core.costs.bill import summarise_cost
 from bench_core.metrics import default_metric, families, parse_metric
-from bench_core.metrics.plugin import bench_metrics
+from bench_core.planning.shipped import bench_metrics
 
 WITHOUT = ("accuracy", "balanced_accuracy", "log_loss", "auc", "mse", "mae", "r2")
 
@@ -275,7 +275,7 @@ def test_a_registered_metric_is_found_by_its_name_before_the_built_in_ones():
 
 def test_parsing_metrics_loads_no_heavy_library():
     code = (
-        "import sys; from bench_core.metrics.plugin import bench_metrics; bench_metrics();"
+        "import sys; from bench_core.planning.shipped import bench_metrics; bench_metrics();"
         "print(sorted({'numba', 'scipy', 'pandas', 'sklearn'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench_core import Queries, Task
 from bench_core.metrics import parse_metric
-from bench_core.metrics.plugin import bench_metrics
+from bench_core.planning.shipped import bench_metrics
 
 
 def ndcg(grades, k):

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from helpers.kit import refused
 from helpers.toys import Prefix
 
-from bench_core import InputError, UsageError
 from bench_core.api import plan
 
 PLUGINS = ("helpers.toys",)
@@ -28,11 +28,8 @@ def test_a_fit_that_several_trials_stand_on_is_planned_once(home):
 
 
 def test_a_need_that_is_also_asked_for_is_one_fit(home):
-    p = made(
-        data="toy-rank",
-        learners=["toy-stacked", "toy-prefix"],
-        settings=["toy-prefix.tradeoff=0.0"],
-    )
+    both = ["toy-stacked", "toy-prefix"]
+    p = made(data="toy-rank", learners=both, settings="toy-prefix.tradeoff=0.0")
     assert [f.learner_name for f in p.fits] == ["toy-prefix", "toy-stacked"]
 
 
@@ -59,8 +56,7 @@ def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite):
 
 
 def test_strict_data_makes_an_absent_file_an_error(suite):
-    with pytest.raises(InputError, match=r"their files are not in .*licensed\.txt.*show toy-lic"):
-        made(suite="toys", strict_data=True)
+    refused("files are not in|licensed.txt|show toy-lic", made, suite="toys", strict_data=True)
 
 
 def test_two_accountings_are_two_boards_of_the_same_fits(suite):
@@ -80,13 +76,8 @@ def test_two_accountings_are_two_boards_of_the_same_fits(suite):
 
 
 def test_seeds_and_folds_multiply_the_trials(home):
-    p = made(
-        data="toy-rank",
-        learners="toy-prefix",
-        seeds=[0, 3],
-        folds=[0, 1],
-        settings="toy-prefix.tradeoff=0.5",
-    )
+    toy = {"data": "toy-rank", "learners": "toy-prefix", "settings": "toy-prefix.tradeoff=0.5"}
+    p = made(**toy, seeds=[0, 3], folds=[0, 1])
     assert [(t.fold, t.seed) for t in p.trials] == [(0, 0), (0, 3), (1, 0), (1, 3)]
     assert len({t.fingerprint for t in p.trials}) == 4
 
@@ -134,8 +125,7 @@ def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(hom
     p = made(learners=["toy-broken", "toy-on-broken"], **stand)
     assert [t.learner for t in p.trials if t.key not in dict(p.skipped)] == ["toy-broken"]
     assert list(dict(p.skipped).values()) == [line]
-    with pytest.raises(UsageError, match=f"nothing to run: {line}"):
-        made(learners="toy-on-broken", **stand)
+    refused(f"nothing to run: {line}", made, learners="toy-on-broken", **stand)
     p = made(learners="all", **stand)
     assert "toy-on-broken" not in {t.learner for t in p.trials}
     assert f"skipped: {line}" in p.notes
@@ -158,12 +148,9 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "'toy-prefix' is not in this run; add it with learners or set",
+            "'toy-prefix'|learners",
         ),
-        (
-            {"data": "toy-binary", "metrics": "seg"},
-            "metric seg applies only to pictures; the rows of",
-        ),
+        ({"data": "toy-binary", "metrics": "seg"}, "seg does not apply"),
         ({"data": "toy-rank", "test": "x.svm"}, "test has no meaning with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG'"),
         ({"data": "toy-rank", "seeds": 1.5}, "seeds: 1.5 is not a whole number from 0"),
@@ -172,25 +159,16 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "suite": 5}, "suite: 5 is not text"),
         ({"data": "toy-rank", "workers": "two"}, "workers: 'two' is not a whole number >= 1"),
         (
-            {
-                "data": "toy-rank",
-                "learners": "toy-prefix",
-                "settings": ["toy-prefix.speed=1", "toy-prefix.tradeoff=1"],
-            },
-            "settings='toy-prefix.speed=1': unknown parameter 'speed': known: seconds, tradeoff",
+            {"data": "toy-rank", "settings": ["toy-prefix.speed=1", "toy-prefix.tradeoff=1"]},
+            "settings='toy-prefix.speed=1'|'speed'|known: seconds, tradeoff",
         ),
         (
             {"data": "toy-rank", "learners": {"toy-prefix": {"tradeof": [1, 2], "tradeoff": 1}}},
-            "settings='toy-prefix.tradeof=[1, 2]': unknown parameter 'tradeof': did you mean "
-            "tradeoff",
+            "settings='toy-prefix.tradeof=[1, 2]'|did you mean tradeoff",
         ),
         (
-            {
-                "data": "toy-rank",
-                "learners": "toy-prefix",
-                "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.more=1"],
-            },
-            "settings='toy-prefix.tradeoff.more=1': parameter 'tradeoff' is not a learner",
+            {"data": "toy-rank", "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.x=1"]},
+            "settings='toy-prefix.tradeoff.x=1'|'tradeoff' is not a learner",
         ),
         ({"data": "toy-rank", "audit": "some"}, "audit: 'some' is not one of sample, full"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
@@ -200,10 +178,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
     ],
 )
 def test_a_contradiction_is_one_line(home, options, line):
-    with pytest.raises(UsageError) as caught:
-        made(**{"learners": "toy-prefix", **options})
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refused(line, made, **{"learners": "toy-prefix", **options})
     assert not (home / "results").exists()
 
 
@@ -438,16 +413,13 @@ def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(s
 
 def test_a_suite_none_of_whose_data_sets_is_there_is_an_error(suite):
     suite.write_text(suite.read_text().replace('["toy-licensed"]', '["letters", "miniboone"]'))
-    with pytest.raises(InputError, match="suite toys has no data to run on, their files") as caught:
-        made(suite="toys")
-    assert "letters (letter-recognition.data)" in str(caught.value)
+    refused("suite toys has no data|letters (letter-recognition.data)", made, suite="toys")
 
 
 def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite):
     of_several(suite)
-    for options in ({"data": "miniboone"}, {"strict_data": True}):
-        with pytest.raises(InputError, match=r"no file (letter|MiniBooNE)"):
-            made(suite="toys", **options)
+    refused("no file MiniBooNE", made, suite="toys", data="miniboone")
+    refused("no file letter", made, suite="toys", strict_data=True)
 
 
 def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite):
@@ -471,11 +443,9 @@ def test_folds_of_a_suite_are_those_that_the_data_set_has(suite):
     suite.write_text("folds = [0, 1, 2]\n" + text)
     found = {(t.dataset, t.fold) for t in made(suite="toys").trials}
     assert found == {("toy-rank", 0), ("toy-rank", 1), ("toy-binary", 0)}
-    with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
-        made(suite="toys", folds=1)
+    refused("toy-binary|fold 0, not 1", made, suite="toys", folds=1)
     suite.write_text(suite.read_text().replace("folds = [0, 1, 2]", "folds = [1]"))
-    with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
-        made(suite="toys")
+    refused("toy-binary|fold 0, not 1", made, suite="toys")
 
 
 def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite):

@@ -1,12 +1,12 @@
 """Which data sets a request means."""
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from helpers.kit import refused
 
-from bench_core import Task, UsageError, param
+from bench_core import Task, param
 from bench_core.contracts import check
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.planning.request import RunRequest
@@ -87,8 +87,7 @@ def test_a_stand_in_takes_the_options_that_it_has_and_no_others(registry, tmp_pa
     (tmp_path / "rows.txt").write_text("x")
     assert labels(registry, tmp_path, of) == ["licensed(edition=2,rows=5)"]
     wrong = suite(DatasetEntry("licensed", {"edtion": 2}))
-    with pytest.raises(UsageError, match="data set licensed: unknown parameter 'edtion'"):
-        chosen(registry, tmp_path, wrong)
+    refused("data set licensed|'edtion'", chosen, registry, tmp_path, wrong)
 
 
 def test_the_only_data_set_of_a_suite_is_not_left_out_where_its_files_are_absent(
@@ -103,6 +102,5 @@ def test_the_only_data_set_of_a_suite_is_not_left_out_where_its_files_are_absent
 
 @pytest.mark.parametrize("option", ["test", "valid", "label", "query", "split", "task"])
 def test_options_of_a_file_are_refused_with_a_suite(registry, tmp_path, option):
-    line = f"{option} has no meaning with a suite: it belongs to data=FILE"
-    with pytest.raises(UsageError, match=re.escape(line)):
-        chosen(registry, tmp_path, suite(), **{option: "binary"})
+    words = f"{option}|suite|data=FILE"
+    refused(words, chosen, registry, tmp_path, suite(), **{option: "binary"})

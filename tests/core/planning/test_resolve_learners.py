@@ -5,6 +5,7 @@ from math import prod
 from typing import ClassVar
 
 import pytest
+from helpers.kit import refused
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
@@ -15,7 +16,6 @@ from bench_core import (
     BudgetedLearner,
     InputError,
     Task,
-    UsageError,
     among,
     inside,
     linear,
@@ -129,8 +129,7 @@ def test_all_leaves_out_what_lacks_something_and_notes_what(registry):
 def test_what_was_asked_for_by_name_is_never_left_out(registry):
     found, heard = chosen(registry, "imported")
     assert ([c.name for c in found], heard) == (["imported"], [])
-    with pytest.raises(UsageError, match="unknown learner 'others'"):
-        chosen(registry, "on-others")
+    refused("unknown learner 'others'", chosen, registry, "on-others")
 
 
 def test_a_suite_may_say_what_a_learner_stands_on_whose_default_is_not_there(registry):
@@ -149,10 +148,8 @@ def test_a_suite_may_say_what_a_learner_stands_on_whose_default_is_not_there(reg
 )
 def test_an_unknown_learner_is_blamed_on_the_suite_or_the_option(registry, suite):
     of = Suite(name="mine", place="mine.toml", profiles=QUICK, **suite)
-    with pytest.raises(UsageError, match=r"^mine.toml: unknown learner 'tres': did you mean trees"):
-        chosen(registry, suite=of)
-    with pytest.raises(UsageError, match=r"^learners: unknown learner 'tres'"):
-        chosen(registry, "tres", suite=of)
+    refused("mine.toml: unknown learner 'tres': did you mean trees", chosen, registry, suite=of)
+    refused("learners: unknown learner 'tres'", chosen, registry, "tres", suite=of)
 
 
 @dataclass(frozen=True)
@@ -189,24 +186,22 @@ class OwnEstimator(BaseEstimator):
     [
         (Nameless(), "Nameless is given, which has no name"),
         (Unfit(), "is neither a name nor a learner"),
-        (Plain, r"Plain is a class; give Plain\(\)"),
-        (Grown(), r"Grown has settings: write @dataclass\(frozen=True\) above its class"),
+        (Plain, "Plain is a class; give Plain()"),
+        (Grown(), "Grown has settings|@dataclass(frozen=True)"),
         (OfArrays(), "OfArrays is given, whose fit does not take train, valid, prices, context"),
         (OwnEstimator(), "OwnEstimator is an estimator, not a learner: 'bench new learner' writes"),
         (
             LogisticRegression(C=0.5),
-            r"use the learner 'sklearn', as \{'sklearn': \{'estimator': "
-            r"'sklearn.linear_model.LogisticRegression', 'arguments': \{'C': 0.5\}\}\}$",
+            "'sklearn'|{'estimator': 'sklearn.linear_model.LogisticRegression', 'arguments': "
+            "{'C': 0.5}}",
         ),
         (LogisticRegression, "LogisticRegression is an estimator of scikit-learn: use the learner"),
-        (Pipeline, r"Pipeline is a class; give Pipeline\(\)"),
+        (Pipeline, "Pipeline is a class; give Pipeline()"),
         (make_pipeline(LogisticRegression()), "Pipeline is made of other objects: 'bench new"),
     ],
 )
 def test_what_is_no_learner_is_one_line_with_the_remedy(registry, wrong, line):
-    with pytest.raises(UsageError, match=line) as caught:
-        chosen(registry, wrong)
-    assert "\n" not in str(caught.value)
+    refused(line, chosen, registry, wrong)
 
 
 def test_a_learner_without_settings_may_be_of_a_plain_class(registry):
@@ -220,8 +215,7 @@ def test_objects_of_one_name_are_one_learner(registry):
         ChosenLearner("trees", (Trees(1), Trees(3)), True),
         ChosenLearner("on-trees", (OnTrees(Trees(2)),), True),
     ]
-    with pytest.raises(UsageError, match="'trees' is requested by name and as an object"):
-        chosen(registry, "trees", Trees(1))
+    refused("'trees' is requested by name and as an object", chosen, registry, "trees", Trees(1))
 
 
 @pytest.mark.parametrize(

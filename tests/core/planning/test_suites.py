@@ -1,6 +1,7 @@
 import pytest
+from helpers.kit import refused
 
-from bench_core import InputError, UsageError
+from bench_core import UsageError
 from bench_core.costs.cost_file import CostFile
 from bench_core.metrics import parse_metric
 from bench_core.parameters import expand
@@ -99,24 +100,15 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
     [
         (("title", "tittle"), "unknown key 'tittle': did you mean title?"),
         (('title = "T"', "title = 3"), "key 'title': 3 is not text"),
-        (
-            ('datasets = ["letters", {name = "letters", classes = 26}]', ""),
-            "key 'datasets': give at least one entry",
-        ),
+        (('["letters", {name = "letters", classes = 26}]', "[]"), "'datasets': give at least one"),
         (('{name = "letters", classes = 26}', "3"), "key 'datasets': 3 is not a name or a table"),
         (('{name = "letters", classes = 26}', '"letters"'), "[1]': letters is listed twice"),
         (('["accuracy"]', "[]"), "key 'metrics': give at least one entry"),
         (('["accuracy"]', "[5]"), "key 'metrics': 5 is not a name"),
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': 1.5 is not a whole number"),
         (("[0, 1]", "[4294967296]"), "key 'seeds': 4294967296 is not a whole number"),
-        (
-            ('title = "T"', "configs = 1.5"),
-            "key 'configs': 1.5 is not a whole number from 0 to 1000",
-        ),
-        (
-            ('size = "quick"', "configs = -1"),
-            "key 'profiles.standard.configs': -1 is not a whole number",
-        ),
+        (('title = "T"', "configs = 1.5"), "key 'configs'|1.5|0 to 1000"),
+        (('size = "quick"', "configs = -1"), "key 'profiles.standard.configs'|-1"),
         (('title = "T"', "costs = 7"), "key 'costs': 7 is not text, a list or a table"),
         (('title = "T"', "budgets = []"), "key 'budgets': [] is not a list of costs"),
         (('title = "T"', "budgets = [1, true]"), "key 'budgets': budget 'True' is not a cost"),
@@ -125,18 +117,12 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
         (('title = "T"', "caps = [5, 0]"), "key 'caps': '0' is not a cap: write numbers > 0"),
         (('title = "T"', 'executor = "desk"'), "key 'executor': 'desk' is not local"),
         (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
-        (
-            ("[learners.gbrt]\ntrees = [10, 20]", "[learners]"),
-            "key 'learners': give at least one entry",
-        ),
+        (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': give at least one"),
         (
             ("[learners.gbrt]\ntrees = [10, 20]", "[learners]\ngbrt = 3"),
-            "key 'learners.gbrt': 3 is not a table",
+            "'learners.gbrt': 3 is not",
         ),
-        (
-            ('size = "quick"', 'size = "big"'),
-            "key 'profiles.standard.size': 'big' is not one of quick",
-        ),
+        (('size = "quick"', 'size = "big"'), "key 'profiles.standard.size': 'big'|quick"),
         (('size = "quick"', 'siz = "quick"'), "unknown key 'profiles.standard.siz'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "learners = 3"), "key 'learners': 3 is not a table"),
         (("[[claims]]", "[claims]"), "key 'claims': expected [[claims]] tables"),
@@ -155,18 +141,13 @@ def test_a_fault_in_a_suite_is_one_line_with_file_and_key(tmp_path, change, line
     text = GOOD if change[0] in GOOD else ON
     assert change[0] in text
     path = written(tmp_path, text.replace(*change, 1))
-    with pytest.raises(InputError) as caught:
-        read_suite(path, REGISTRY)
-    assert line in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
+    assert refused(line, read_suite, path, REGISTRY).startswith(f"{path}: ")
 
 
 def test_a_file_that_is_no_text_is_one_line(tmp_path):
     path = tmp_path / "x.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"x\.toml, line 1: not text in UTF-8; .*'utf-16'"):
-        read_suite(path, REGISTRY)
+    refused("x.toml, line 1|UTF-8|'utf-16'", read_suite, path, REGISTRY)
 
 
 def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not(tmp_path):
@@ -174,8 +155,8 @@ def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not
     for registry in (Registry(), REGISTRY):
         suite = read_suite(written(tmp_path, foreign), registry)
         assert suite.extra.keys() == registry.suite_keys.keys()
-    with pytest.raises(InputError, match="unknown key 'claim': did you mean claims"):
-        read_suite(written(tmp_path, GOOD.replace("[[claims]]", "[[claim]]")), REGISTRY)
+    slip = written(tmp_path, GOOD.replace("[[claims]]", "[[claim]]"))
+    refused("unknown key 'claim'|claims", read_suite, slip, REGISTRY)
 
 
 def test_a_plugin_may_own_a_key_of_suites(tmp_path):
@@ -186,8 +167,8 @@ def test_a_plugin_may_own_a_key_of_suites(tmp_path):
     registry = Registry(suite_keys={"mine": check})
     text = GOOD.partition("[[claims]]")[0]
     assert read_suite(written(tmp_path, f"mine = 3\n{text}"), registry).extra == {"mine": 3}
-    with pytest.raises(InputError, match=r"mine.toml: key 'mine': three is wanted"):
-        read_suite(written(tmp_path, f"mine = 4\n{text}"), registry)
+    path = written(tmp_path, f"mine = 4\n{text}")
+    refused("mine.toml: key 'mine': three is wanted", read_suite, path, registry)
 
 
 def test_every_shipped_suite_reads_and_names_only_what_is_registered():

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from bench_core.errors import UsageError
 from bench_core.results.budgets import KINDS, Budget, as_budgets, default_budgets
-from bench_core.results.marks import repeated_paths, search_marks, with_choices
-from bench_core.results.operating_points import best_points, operating_points
+from bench_core.results.operating_points import (
+    best_points,
+    operating_points,
+    repeated_paths,
+    search_marks,
+    with_choices,
+)
 from bench_core.results.records import DatasetUse
 
 

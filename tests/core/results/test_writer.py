@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.kit import refused
 from helpers.stores import ABOUT, FIT, TRIAL, filled, outcome, point_row
 
 from bench_core import InputError, Prices
@@ -223,8 +224,7 @@ def test_a_cost_model_is_kept_once(path):
 def test_a_file_that_is_no_store_gets_no_lock_beside_it(path):
     path.write_text("notes of mine")
     for attempt in (lambda: open_writer(path).__enter__(), lambda: check_writable(path)):
-        with pytest.raises(InputError, match="not a results store"):
-            attempt()
+        refused("not a results store", attempt)
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -234,8 +234,7 @@ def test_a_store_is_refused_where_the_first_folder_above_it_cannot_be_written(
     locked = tmp_path / "locked"
     locked.mkdir()
     monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != locked)
-    with pytest.raises(InputError, match=r"cannot write there \(.*/locked\)"):
-        check_writable(locked / "not" / "yet" / "bench.db")
+    refused("cannot write there (|/locked)", check_writable, locked / "not" / "yet" / "bench.db")
     check_writable(tmp_path / "not" / "yet" / "bench.db")
     assert list(tmp_path.iterdir()) == [locked]
 
@@ -408,6 +407,5 @@ def test_stores_of_other_metrics_are_joined(tmp_path):
 
 
 def test_a_source_that_is_none_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no results there"):
-        merge(tmp_path / "all.db", [tmp_path / "none.db"])
+    refused("no results there", merge, tmp_path / "all.db", [tmp_path / "none.db"])
     assert not [*tmp_path.iterdir()]

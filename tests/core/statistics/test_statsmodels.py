@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from helpers.levels import level_of
 
-from bench_core.leaderboard.ranks import least_difference
+from bench_core.leaderboard.conclusion import least_difference
 from bench_core.statistics.comparison import differences, holm, interval
 
 pytest.importorskip("statsmodels", reason="statsmodels is not installed")

@@ -6,8 +6,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from bench_core.execution.contract import CUT
 from bench_core.execution.events import Event
-from bench_core.execution.failures import CUT
 from bench_core.terminal.progress import Bars, Lines, counting, progress
 from bench_core.terminal.wording import duration
 

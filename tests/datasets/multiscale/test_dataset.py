@@ -12,6 +12,7 @@ from bench_datasets.multiscale._pyramid import (
     features,
     split_prices,
 )
+from bench_datasets.multiscale.seg import pictures
 from bench_methods.cegb import CEGB
 from helpers.boosted_cases import fit, path
 
@@ -176,16 +177,16 @@ def test_every_pixel_of_generated_frames_is_a_row(small, tmp_path):
     assert splits.stand_in
     assert splits.feature_names == feature_names(SCALES)
     second = draw(32, 0, 2, 1)
-    np.testing.assert_array_equal(list(frames.pictures(splits.test.y > 0))[1], second.truth)
+    np.testing.assert_array_equal(list(pictures(frames, splits.test.y > 0))[1], second.truth)
     np.testing.assert_array_equal(
-        list(frames.pictures(splits.test.X[:, 0]))[1], second.grey.astype(np.float32)
+        list(pictures(frames, splits.test.X[:, 0]))[1], second.grey.astype(np.float32)
     )
 
 
 def test_training_pixels_of_large_frames_are_drawn_without_repetition(small, tmp_path):
     some, whole = prepared(tmp_path, "standard"), prepared(tmp_path, "standard", pixels=1600)
     assert len(some.train) == 300
-    assert some.train.groups.widths is None
+    assert some.train.groups.tags is None
     assert len(whole.train) == 4800
     assert len(some.test) == len(whole.test) == 3200
     rows = {(y, *x) for x, y in zip(whole.train.X.tolist(), whole.train.y, strict=True)}
@@ -230,10 +231,10 @@ def test_a_users_frames_are_read_in_the_order_of_their_names(tmp_path, suffix):
     splits = own(folder(tmp_path, 5, suffix))
     assert not splits.stand_in
     for part, shots in ((splits.train, (0, 1)), (splits.valid, (2,)), (splits.test, (3, 4))):
-        assert part.groups.widths.tolist() == [40] * len(shots)
-        for shot, found in zip(shots, part.groups.pictures(part.X[:, 0]), strict=True):
+        assert part.groups.tags.tolist() == [40] * len(shots)
+        for shot, found in zip(shots, pictures(part.groups, part.X[:, 0]), strict=True):
             np.testing.assert_array_equal(found, draw(40, 9, shot).grey[:24])
-        assert all(picture[2:5, 2:5].all() for picture in part.groups.pictures(part.y))
+        assert all(picture[2:5, 2:5].all() for picture in pictures(part.groups, part.y))
 
 
 def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path):

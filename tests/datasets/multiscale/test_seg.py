@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from bench_datasets.multiscale.seg import Seg, jaccards
+from bench_datasets.multiscale.seg import Seg, jaccards, pictures
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bench_core import Frames, InputError, Queries
+from bench_core import Examples, InputError, Queries
 
 Place = tuple[int, int]
 masks = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
@@ -49,7 +49,7 @@ def by_sets(called, truth):
 
 def judge(called, truth):
     shape = truth.shape
-    frames = Frames(np.array([0, truth.size]), np.array([shape[1]]))
+    frames = Queries(np.array([0, truth.size]), np.array([shape[1]]))
     scores = np.where(called, 0.5, -0.5).reshape(-1)
     return Seg().values(scores, truth.reshape(-1).astype(float), frames)
 
@@ -88,7 +88,7 @@ def test_scores_are_those_found_by_hand(called, scores):
 
 
 def test_a_score_that_is_no_number_is_refused():
-    frames = Frames(np.array([0, 4]), np.array([2]))
+    frames = Queries(np.array([0, 4]), np.array([2]))
     with pytest.raises(InputError, match="seg: the score of row 1"):
         Seg().values(np.array([1.0, np.nan, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0]), frames)
 
@@ -101,7 +101,7 @@ def test_scores_agree_with_sets_of_flooded_pixels(pair):
 
 def test_the_mean_is_over_the_objects_of_all_frames():
     """Frames of other shapes: one of two objects found whole, one object not found, none there."""
-    frames = Frames(np.array([0, 6, 10, 12]), np.array([3, 2, 1]))
+    frames = Queries(np.array([0, 6, 10, 12]), np.array([3, 2, 1]))
     y = np.array([1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0], dtype=float)
     scores = np.array([1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 0], dtype=float)
     found = Seg().values(scores, y, frames)
@@ -110,7 +110,23 @@ def test_the_mean_is_over_the_objects_of_all_frames():
     assert found.mean == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("groups", [None, Queries(np.array([0, 4]))])
-def test_rows_that_are_no_pixels_are_refused(groups):
-    with pytest.raises(InputError, match="pixels of frames"):
+def test_the_pixels_of_a_frame_are_its_lines():
+    frames = Queries(np.array([0, 6, 10]), np.array([3, 2]))
+    images = [image.tolist() for image in pictures(frames, np.arange(10))]
+    assert images == [[[0, 1, 2], [3, 4, 5]], [[6, 7], [8, 9]]]
+
+
+@pytest.mark.parametrize(
+    ("groups", "fault"),
+    [
+        (None, "pixels of frames"),
+        (Queries(np.array([0, 4])), "pixels of frames"),
+        (Queries(np.array([0, 4]), np.array([3])), "widths"),
+        (Queries(np.array([0, 4]), np.array([0])), "widths"),
+    ],
+)
+def test_rows_that_are_no_pictures_are_refused(groups, fault):
+    with pytest.raises(InputError, match=fault):
         Seg().values(np.ones(4), np.ones(4), groups)
+    examples = Examples(np.ones((4, 1), np.float32), np.ones(4), groups=groups)
+    assert fault in Seg().unsuitable(examples)

@@ -53,10 +53,10 @@ def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge):
     same = {"tradeoff": charge, "trees": 12, "learning_rate": 0.3, "depth": 3}
     model = fitted(AdaptGBRT(f0=Fixed((1.0,) * 4), p_full=0.0, **same), splits)
     miser = fitted(GreedyMiser(l2=0.0, **same), splits).ensemble  # as printed, like ADAPT's
-    (pair,) = model.pairs
-    assert pair.gates == [(0.0, 0.0)]
+    (pair,) = model.gated
+    assert pair.cuts == [[(0.0, 0.0)]]
     for name in ARRAYS:
-        assert np.array_equal(getattr(pair.classifier.ensemble, name), getattr(miser, name))
+        assert np.array_equal(getattr(pair.model.ensemble, name), getattr(miser, name))
 
 
 def test_what_the_classifier_buys_is_free_for_the_gate():
@@ -89,7 +89,12 @@ def test_features_of_one_sensor_are_bought_together():
 
     def features(prices, unit):
         learner = AdaptGBRT(f0=GBRT(trees=20), tradeoff=unit * prices.everything, trees=15)
-        return int(fitted(learner, replace(splits, prices=prices)).pairs[0].features)
+        return (
+            fitted(learner, replace(splits, prices=prices))
+            .gated[0]
+            .model.points[0]
+            .values["features"]
+        )
 
     assert features(apart, 0.003) == 1
     assert features(shared, 0.003) == 3

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
-from bench_methods.adapt.model import AdaptModel, GatedPair
 from bench_methods.gbrt import GBRT
 from bench_methods.linear.svm import RBFSVM
+from bench_models.large_model import GatedModel, LargeModel
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule, cheapest, curve, fitted, noisy
 
 from bench_core import DiscountGroup, Features, Task, price_list
-from bench_core.conformance.tasks import with_learners
+from bench_core.conformance.cases import with_learners
 from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import parse_metric
 
@@ -60,7 +60,7 @@ def test_adapt_lin_solves_synthetic_2_at_exactly_one_and_a_half(seed, p_full):
 @pytest.mark.parametrize("seed", range(5))
 def test_adapt_l1_takes_the_other_feature_and_ends_at_one_and_three_quarters(seed):
     model = fitted(AdaptL1(f0=SVM), synthetic_2(seed))
-    assert model.pairs[0].features == 1
+    assert features_of(model.gated[0]) == 1
     assert cheapest(model, synthetic_2(seed)) == (1.75, 1.0, 2.0)
 
 
@@ -85,7 +85,7 @@ def test_on_synthetic_1_the_gate_learns_where_the_border_waves():
     assert accuracy[0] > accuracy[-1] - 0.02
     gated = next(iter(model.predict_path(splits.test.features)))
     right = splits.test.X[:, 0] > -0.2
-    own = list(model.f0.predict_path(splits.test.features))[-1].scores
+    own = list(model.large.predict_path(splits.test.features))[-1].scores
     sent = gated.scores == own
     assert np.mean(sent[right]) > 0.75
     assert np.mean(sent[~right]) < 0.15
@@ -118,11 +118,11 @@ def test_without_a_limit_the_price_of_f0_decides(kind, tradeoff):
     splits = noisy(400)
     learner = kind(f0=GBRT(trees=20, l2=0.0), p_full=None, tradeoff=tradeoff, iterations=3, gates=0)
     model = fitted(learner, splits)
-    shares = [share for pair in model.pairs for _, share in pair.gates]
+    shares = [share for pair in model.gated for _, share in pair.cuts[0]]
     assert all(0 <= s <= 1 for s in shares)
     expensive = replace(learner, tradeoff=50.0)
-    dear = [pair for pair in fitted(expensive, splits).pairs if pair.features < 4]
-    sent = [s for pair in dear for _, s in pair.gates]  # after all four f0 is free
+    dear = [pair for pair in fitted(expensive, splits).gated if features_of(pair) < 4]
+    sent = [s for pair in dear for _, s in pair.cuts[0]]  # after all four f0 is free
     assert max(sent) == 0  # nothing is worth its price
 
 
@@ -147,19 +147,26 @@ PRICES = price_list(
 )
 
 
+EVERYTHING = {"features": 0, "sent": 1.0}
+
+
+def features_of(pair):
+    return pair.model.points[0].values["features"]
+
+
 def linear(weights, bias, prices=PRICES):
     stage = Stage(
         np.array(list(weights), dtype=np.int64), np.array(list(weights.values())), np.array([bias])
     )
-    return StagedModel([stage], [Point(0, {})], prices)
+    return StagedModel([stage], [Point(0, {"features": 2})], prices)
 
 
 def model(prices=PRICES, f0=None):
     """The gate reads feature 0, f1 features 0 and 3, f0 features 1 and 4."""
     gate, f1 = linear({0: 1.0}, 0.0, prices), linear({0: 1.0, 3: 10.0}, 0.0, prices)
     large = f0 or Rule(np.array([0, 1.0, 0, 0, 1.0]), prices, splits=3.0, trees=2.0)
-    pair = GatedPair(f1, gate, 2, [(2.5, 0.25), (0.0, 0.5)])
-    return AdaptModel([pair], large, prices, {"why": "test"})
+    pair = GatedModel(f1, gate, [[(2.5, 0.25), (0.0, 0.5)]])
+    return LargeModel("adapt", [pair], large, EVERYTHING, prices, ungated="adapt-released")
 
 
 X = np.array([[1, 5, 0, 0, 7], [3, 5, 0, 0, 8], [-1, 5, 0, 2, 9]], dtype=np.float32)
@@ -202,14 +209,13 @@ def test_the_released_bill_charges_rows_that_are_sent_for_f0_alone():
 def test_f0_is_asked_about_each_row_once():
     served = model()
     assert len(list(served.predict_path(Features(X)))) == 3
-    assert served.f0.asked == [3]
+    assert served.large.asked == [3]
 
 
 def test_an_adapt_model_may_stand_behind_another_gate():
     inner = model()
-    outer = AdaptModel(
-        [GatedPair(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), 2, [(2.0, 0.3)])], inner, PRICES
-    )
+    pair = GatedModel(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), [[(2.0, 0.3)]])
+    outer = LargeModel("adapt", [pair], inner, EVERYTHING, PRICES)
     first, last = outer.predict_path(Features(X))
     assert first.scores.tolist() == [-5, 13, -5]
     assert first.bills["path"].feature_cost(PRICES, 3).tolist() == [5, 9, 5]

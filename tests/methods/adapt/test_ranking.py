@@ -66,10 +66,10 @@ def test_rows_sent_to_f0_score_its_line_at_every_point(learner):
     path = scores(model, splits)
     assert np.array_equal(path[-1], line)
     k, mixed = 0, 0
-    for pair in model.pairs:
-        f1 = next(iter(pair.classifier.predict_path(splits.test.features))).scores
+    for pair in model.gated:
+        f1 = next(iter(pair.model.predict_path(splits.test.features))).scores
         g = next(iter(pair.gate.predict_path(splits.test.features))).scores
-        for threshold, _ in pair.gates:
+        for threshold, _ in pair.cuts[0]:
             sent = g > threshold
             assert np.array_equal(path[k], np.where(sent, line, f1))
             mixed += 0 < sent.sum() < len(sent)

@@ -21,7 +21,7 @@ from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_t
 
 from bench_core import Examples, Prices, Splits, Task, price_list
 from bench_core.conformance import task_splits
-from bench_core.conformance.tasks import fit
+from bench_core.conformance.cases import fit
 from bench_core.execution.predict import predict_split
 
 QUICK = {"trees": 40, "leaves": 4, "folds": 3}
@@ -157,6 +157,8 @@ def test_what_training_rows_alone_tell_is_not_bought():
     chosen = []
     for learner in (BudgetBoosting(**QUICK), ForwardSelection(trees=200)):
         model = fit(learner, splits)
+        told = ("chosen on validation",) if learner.name == "budget-boosting" else ()
+        assert tuple(model.marks) == told
         cost, valid = judged(model, splits, "valid")
         _, test = judged(model, splits)
         within = [np.where(cost <= budget, valid, -np.inf) for budget in (1, 2, 4, 9)]
@@ -164,6 +166,13 @@ def test_what_training_rows_alone_tell_is_not_bought():
         chosen.append([test[np.lexsort((-cost, quality))[-1]] for quality in within])
     ours, yardstick = np.array(chosen)
     assert (ours > yardstick + 0.02).all()
+
+
+def test_only_a_model_that_validation_rows_shaped_is_marked():
+    """``test_what_training_rows_alone_tell_is_not_bought`` has the other case."""
+    model = fit(BudgetBoosting(**QUICK), screened())
+    assert model.marks == ()
+    assert type(model).from_state(model.state()).marks == ()
 
 
 @pytest.mark.parametrize("task", Task)

@@ -133,7 +133,7 @@ SERVED = {
     "ranking": (GBRT(trees=8, depth=3, l2=0.0), Task.RANKING),
     "regression": (GBRT(trees=8, depth=3, l2=0.0), Task.REGRESSION),
     "three classes": (GBRT(trees=4, depth=3, l2=0.0), Task.MULTICLASS),
-    "cost-aware": (CEGB(trees=8, cheap_starts=False), Task.BINARY),
+    "cost-aware": (CEGB(trees=8), Task.BINARY),
     "lightgbm": (LightGBM(trees=8), Task.BINARY),
     "averaged": (RandomForest(trees=8, depth=4), Task.RANKING),
     "averaged numbers": (RandomForest(trees=8, depth=4), Task.REGRESSION),

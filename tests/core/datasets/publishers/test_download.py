@@ -7,10 +7,10 @@ import zipfile
 
 import pooch
 import pytest
+from helpers.kit import refused
 from helpers.webserver import Offer, serving
 
 from bench_core.datasets.publishers import Download, fetch, unpack
-from bench_core.errors import InputError
 
 CONTENT = bytes(range(256)) * 4000
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -40,11 +40,8 @@ def test_what_is_there_is_not_fetched_again(tmp_path):
 def test_a_transfer_that_is_cut_is_tried_again(tmp_path):
     with serving({"/a": Offer(CONTENT, cuts=[300_000])}) as at:
         assert fetch(Download(f"{at}/a", "a", SUM), tmp_path).read_bytes() == CONTENT
-    with (
-        serving({"/b": Offer(CONTENT, cuts=[300_000] * 3)}) as at,
-        pytest.raises(InputError, match="IncompleteRead"),
-    ):
-        fetch(Download(f"{at}/b", "b", SUM), tmp_path)
+    with serving({"/b": Offer(CONTENT, cuts=[300_000] * 3)}) as at:
+        refused("IncompleteRead", fetch, Download(f"{at}/b", "b", SUM), tmp_path)
     assert left(tmp_path) == ["a"]
 
 
@@ -56,31 +53,23 @@ def test_a_busy_server_is_asked_again(tmp_path):
 @pytest.mark.parametrize(
     ("offer", "wanted", "why"),
     [
-        (Offer(CONTENT), {"sha256": "0" * 64}, f"not the expected file.*{SUM}"),
+        (Offer(CONTENT), {"sha256": "0" * 64}, f"not the expected file|{SUM}"),
         (Offer(CONTENT), {"bytes": 10}, "1024000 bytes instead of 10"),
         (Offer(CONTENT, status=404), {}, "404 Client Error"),
         (Offer(CONTENT, status=503), {}, "503 Server Error"),
     ],
 )
 def test_a_wrong_answer_is_one_line_and_leaves_no_file(offer, wanted, why, tmp_path):
-    with serving({"/a": offer}) as at, pytest.raises(InputError, match=why) as caught:
-        fetch(Download(f"{at}/a", "a", **wanted), tmp_path)
-    assert "\n" not in str(caught.value)
-    assert f"{at}/a" in str(caught.value)
+    with serving({"/a": offer}) as at:
+        refused(f"{at}/a|{why}", fetch, Download(f"{at}/a", "a", **wanted), tmp_path)
     assert not (tmp_path / "a").exists()
 
 
 def test_no_network_says_what_to_get_and_where_to_put_it(tmp_path):
-    with pytest.raises(InputError) as caught:
-        fetch(Download("http://127.0.0.1:9/a", "a.bin"), tmp_path)
-    assert "Connection refused" in str(caught.value)
-    assert str(tmp_path / "a.bin") in str(caught.value)
-
-
-def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+    absent = Download("http://127.0.0.1:9/a", "a.bin")
+    refused(f"Connection refused|{tmp_path / 'a.bin'}", fetch, absent, tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be written"):
-        fetch(Download("http://127.0.0.1:9/a", "a"), tmp_path / "file")
+    refused("cannot be written", fetch, absent, tmp_path / "file")
 
 
 def test_progress_ends_with_all_bytes(tmp_path):
@@ -122,8 +111,7 @@ def test_named_members_land_where_we_say_and_others_nowhere(make, tmp_path):
 
 def test_a_link_in_place_of_a_file_is_not_followed(tmp_path):
     archive = tarred(tmp_path / "x", {"a": b"/etc/passwd"}, link="a")
-    with pytest.raises(InputError, match="no a in it"):
-        unpack(archive, {"a": "a"}, tmp_path / "to")
+    refused("no a in it", unpack, archive, {"a": "a"}, tmp_path / "to")
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])
@@ -132,8 +120,7 @@ def test_a_link_in_place_of_a_file_is_not_followed(tmp_path):
 )
 def test_a_missing_or_ambiguous_member_is_refused(make, files, why, tmp_path):
     archive = make(tmp_path / "x", files)
-    with pytest.raises(InputError, match=why):
-        unpack(archive, {"a": "a"}, tmp_path / "to")
+    refused(why, unpack, archive, {"a": "a"}, tmp_path / "to")
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])
@@ -143,12 +130,6 @@ def test_a_damaged_archive_is_one_line(make, tmp_path):
     raw = bytearray(archive.read_bytes())
     raw[1000:1100] = bytes(100)
     archive.write_bytes(bytes(raw))
-    with pytest.raises(InputError, match="x: ") as caught:
-        unpack(archive, {"a": "a", "b": "b"}, tmp_path / "to")
-    assert "\n" not in str(caught.value)
-
-
-def test_what_is_no_archive_is_said(tmp_path):
+    refused("x: ", unpack, archive, {"a": "a", "b": "b"}, tmp_path / "to")
     (tmp_path / "x").write_text("<html>Log in first</html>")
-    with pytest.raises(InputError, match="neither a zip nor a tar"):
-        unpack(tmp_path / "x", {"a": "a"}, tmp_path / "to")
+    refused("neither a zip nor a tar", unpack, tmp_path / "x", {"a": "a"}, tmp_path / "to")

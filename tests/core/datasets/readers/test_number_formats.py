@@ -5,12 +5,10 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.kit import every, prepared, refused, table
 
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import array_splits
-from bench_core.datasets.user_files import FileData
-from bench_core.errors import InputError
-from bench_core.splits import SPLITS
 
 N = 60
 
@@ -18,18 +16,11 @@ N = 60
 def write(path, cells, separator=";"):
     """A file of this column, one of noise, and labels."""
     rows = (separator.join([str(cell), str(k * 7 % 5), str(k % 2)]) for k, cell in enumerate(cells))
-    path.write_text("\n".join([separator.join(["x", "noise", "y"]), *rows]) + "\n")
-    return str(path)
+    return table(path, separator.join(["x", "noise", "y"]), rows)
 
 
-def column(splits, name="x"):
-    """The cells of all rows, sorted: how rows are divided does not matter here."""
-    j = splits.feature_names.index(name)
-    return np.sort(np.concatenate([getattr(splits, part).X[:, j] for part in SPLITS]))
-
-
-def read(path, **options):
-    return FileData(path, label="y", **options).prepare(object(), "quick", 0, 0)
+def column(splits):
+    return np.sort(every(splits, "x"))
 
 
 def sorted32(numbers):
@@ -53,10 +44,10 @@ COMMAS = {
 def test_decimal_commas_are_read(tmp_path):
     cells = [*COMMAS] * (N // len(COMMAS))
     wanted = sorted32([COMMAS[cell] for cell in cells])
-    made = read(write(tmp_path / "x.csv", cells), decimal=",")
+    made = prepared(write(tmp_path / "x.csv", cells), decimal=",")
     np.testing.assert_array_equal(column(made), wanted)
     quoted = write(tmp_path / "q.csv", [f'"{cell}"' for cell in cells], ",")
-    np.testing.assert_array_equal(column(read(quoted, decimal=",")), wanted)
+    np.testing.assert_array_equal(column(prepared(quoted, decimal=",")), wanted)
     frame = pd.DataFrame({"x": [c if c not in ("", "NA") else None for c in cells]})
     frame["noise"] = np.arange(N) * 7 % 5
     made = array_splits(frame, np.arange(N) % 2, options=TableOptions(decimal=","))
@@ -64,24 +55,10 @@ def test_decimal_commas_are_read(tmp_path):
 
 
 def test_labels_and_text_beside_decimal_commas(tmp_path):
-    path = tmp_path / "x.csv"
     rows = [f"{'Ulm' if k % 3 else 'Bonn'};{k % 50},25;{k * k},5" for k in range(N)]
-    path.write_text("\n".join(["city;x;y", *rows]) + "\n")
-    splits = read(str(path), decimal=",")
-    labels = np.sort(np.concatenate([getattr(splits, part).y for part in SPLITS]))
-    assert labels.tolist() == [k * k + 0.5 for k in range(N)]
+    splits = prepared(table(tmp_path / "x.csv", "city;x;y", rows), decimal=",")
+    assert sorted(every(splits)) == [k * k + 0.5 for k in range(N)]
     assert splits.feature_names == ("city=Ulm", "city=Bonn", "x")
-
-
-def test_points_and_commas_in_one_column_are_refused(tmp_path):
-    path = write(tmp_path / "x.csv", ["0,5", "1,5", "2.5"] * (N // 3))
-    with pytest.raises(InputError, match=r"x.csv, line 4, column 'x': '2.5' has a decimal point"):
-        read(path, decimal=",")
-    write(tmp_path / "x.csv", ["0.25", "72.909", "2.5"] * (N // 3))  # no commas
-    fault = r"'0.25' has a decimal point, but '72.909' .*line 3. would be read as 72909; .*mal='\.'"
-    with pytest.raises(InputError, match=fault):
-        read(path, decimal=",")
-    assert len(read(path, decimal=".").train)
 
 
 DAYS = {
@@ -98,7 +75,7 @@ def test_dates_are_days_since_1970(form, tmp_path):
     cells = [f"{day:{DAYS[form][0]}}" for day in WHEN]
     cells[0] = ""
     wanted = sorted32([np.nan, *((day - date(1970, 1, 1)).days for day in WHEN[1:])])
-    splits = read(write(tmp_path / "x.csv", cells), dates=True)
+    splits = prepared(write(tmp_path / "x.csv", cells), dates=True)
     np.testing.assert_array_equal(column(splits), wanted)
     assert "column 'x' holds dates: read as days since 1970-01-01" in splits.notes
     frame = pd.DataFrame({"x": [None, *cells[1:]]})
@@ -119,7 +96,7 @@ def test_dates_with_types_and_times_are_fractions_of_days(tmp_path):
         assert "column 'x' holds dates: read as days since 1970-01-01" in made.notes
         np.testing.assert_array_equal(column(made), wanted)
     path = write(tmp_path / "x.csv", [f"{when:%Y-%m-%d %H:%M}" for when in noon])
-    np.testing.assert_array_equal(column(read(path, dates=True)), wanted)
+    np.testing.assert_array_equal(column(prepared(path, dates=True)), wanted)
 
 
 TIMES = {
@@ -144,28 +121,14 @@ TIMES = {
 def test_times_of_databases_spreadsheets_and_programs(form, tmp_path):
     cells = [*TIMES[form]] * (N // 2)
     wanted = sorted32([19796.5, 1.25] * (N // 2))
-    splits = read(write(tmp_path / "x.csv", cells), dates=True)
+    splits = prepared(write(tmp_path / "x.csv", cells), dates=True)
     np.testing.assert_array_equal(column(splits), wanted)
     frame = pd.DataFrame({"x": cells})
     made = array_splits(frame, np.arange(N) % 2, options=TableOptions(dates=True))
     np.testing.assert_array_equal(column(made), wanted)
     encoding = next(e for e in splits.encodings if e.name == "x")
     np.testing.assert_array_equal(np.unique(encoding.codes(cells)), [1.25, 19796.5])
-    with pytest.raises(InputError, match=r"holds dates .*: dates=True reads them as days"):
-        read(write(tmp_path / "x.csv", cells))
-
-
-@pytest.mark.parametrize("cells", [["24-DEC-24", "25-DEC-24"], ["1.2.24", "13.2.24"]])
-def test_years_of_two_digits_are_ambiguous(cells, tmp_path):
-    with pytest.raises(InputError, match=r"'[-\w.]*24' is an ambiguous date; write 2024-02-01"):
-        read(write(tmp_path / "x.csv", cells * (N // 2)), dates=True)
-
-
-def test_a_cell_that_is_no_date_among_dates_is_named(tmp_path):
-    cells = [f"{day}" for day in WHEN]
-    cells[7] = "unknown"
-    with pytest.raises(InputError, match=r"x.csv, line 9, column 'x': 'unknown' is not a date"):
-        read(write(tmp_path / "x.csv", cells), dates=True)
+    refused("'x'|dates|dates=True", prepared, write(tmp_path / "x.csv", cells))
 
 
 def test_objects_of_several_kinds_of_times_are_days():
@@ -175,46 +138,8 @@ def test_objects_of_several_kinds_of_times_are_days():
         datetime(2024, 3, 14, 14, tzinfo=timezone(timedelta(hours=2))), noon.date(),
         datetime(1500, 1, 1),
     ]  # fmt: skip
-    days = (
-        [19796.5] * 3 + [np.nan] * 2 + [19796.5, 19796, -171664]
-    )  # 146097 in 400 years, 25567 in 70
+    # 146097 days in 400 years, 25567 in 70
+    days = [19796.5] * 3 + [np.nan] * 2 + [19796.5, 19796, -171664]
     cells = pd.Series(kinds * 8, dtype=object)
     made = array_splits(pd.DataFrame({"x": cells}), np.arange(64) % 2)
     np.testing.assert_array_equal(column(made), sorted32(days * 8))
-
-
-def test_without_the_option_messages_name_it(tmp_path):
-    with pytest.raises(
-        InputError, match=r"column 'x' holds dates .*: dates=True reads them as days"
-    ):
-        read(write(tmp_path / "x.csv", [f"{day}" for day in WHEN]))
-    with pytest.raises(InputError, match=r"'0,5'\): decimal=',' reads decimal commas"):
-        read(write(tmp_path / "x.csv", [f"{k},5" for k in range(N)]))
-
-
-def test_a_remedy_is_said_once_for_all_its_columns(tmp_path):
-    rows = "".join(f"{k},5;{k},7;{k},9;{k % 2}\n" for k in range(N))
-    (tmp_path / "x.csv").write_text("a;b;c;y\n" + rows)
-    with pytest.raises(InputError) as refused:
-        read(str(tmp_path / "x.csv"))
-    line = str(refused.value)
-    assert line.count("decimal=','") == 1
-    assert "column 'a' holds text ('0,5')" in line
-    assert "(also 'b', 'c')" in line
-
-
-def test_dates_that_do_not_say_which_is_the_month_or_do_not_exist(tmp_path):
-    both = write(tmp_path / "x.csv", ["1/2/2024", "3/4/2024"] * (N // 2))
-    with pytest.raises(InputError, match=r"'1/2/2024' is an ambiguous date; write 2024-02-01"):
-        read(both, dates=True)
-    none = write(tmp_path / "n.csv", ["30.01.2024", "30.02.2024"] * (N // 2))
-    with pytest.raises(InputError, match=r"n.csv, line 3, column 'x': '30.02.2024' is not a date"):
-        read(none, dates=True)
-
-
-def test_svmlight_has_neither(tmp_path):
-    path = tmp_path / "x.svm"
-    path.write_text("".join(f"{k % 2} 1:{k}\n" for k in range(N)))
-    for option, said in (({"decimal": ","}, "decimal=','"), ({"dates": True}, "dates=True")):
-        with pytest.raises(InputError, match=f"{said} is for CSV and Parquet"):
-            FileData(str(path), **option).prepare(object(), "quick", 0, 0)

@@ -7,9 +7,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.kit import refused
 
 from bench_core.datasets.readers.tables import read_table
-from bench_core.errors import InputError
 
 TEXTS = ["red", "blue", None, "red"]
 
@@ -62,8 +62,7 @@ def test_types_of_numbers_and_text_are_read_as_pandas_does(tmp_path):
         np.testing.assert_array_equal(table.numbers(name), expected)
     assert table.column("kind").texts().tolist() == ["b", "a", "b"]
     assert table.numbers("code").tolist() == [3, 4, 3]
-    with pytest.raises(InputError, match=r"x.parquet, row 1, column 'kind' holds text \('b'\)"):
-        table.numbers("kind")
+    refused("x.parquet, row 1, column 'kind'|'b'", table.numbers, "kind")
     pd.DataFrame(np.eye(3)).rename(columns=str).to_parquet(tmp_path / "n.parquet")
     assert read_table(tmp_path / "n.parquet").names == ("0", "1", "2")
 
@@ -79,15 +78,13 @@ def test_an_index_that_pandas_kept_is_no_column(tmp_path):
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     path = written(tmp_path / "x.parquet", {"a": [1]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"reading Parquet needs pyarrow; pip install .*parquet"):
-        read_table(path)
+    refused("pyarrow|pip install|parquet", read_table, path)
 
 
 def test_a_column_of_lists_is_refused_by_name(tmp_path):
     for k, column in enumerate(([[1, 2], [3]], [{"a": 1}, {"a": 2}])):
         path = written(tmp_path / f"{k}.parquet", {"x": [1, 2], "odd": column})
-        with pytest.raises(InputError, match=r"column 'odd' holds .*; write the file without it"):
-            read_table(path)
+        refused("'odd'|without it", read_table, path)
 
 
 def test_a_file_that_is_empty_or_cut_is_refused(tmp_path):
@@ -95,8 +92,6 @@ def test_a_file_that_is_empty_or_cut_is_refused(tmp_path):
     content = path.read_bytes()
     for size in (0, 3, 100, len(content) - 1):
         path.write_bytes(content[:size])
-        with pytest.raises(InputError, match="not a Parquet file"):
-            read_table(path)
+        refused("not a Parquet file", read_table, path)
     written(path, {"a": pa.array([], pa.int64())})
-    with pytest.raises(InputError, match="the file is empty"):
-        read_table(path)
+    refused("empty", read_table, path)

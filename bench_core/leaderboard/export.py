@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.table_options import READING, TableOptions
 from bench_core.errors import UsageError, option
 from bench_core.metrics import parse_metric
-from bench_core.results.budgets import CAP, CONSTANT, Budget, Limit
+from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
@@ -37,43 +37,21 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from bench_core.leaderboard.selection import Selection
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
     from bench_core.splits import Splits
 
 
-class Selected(Protocol):
-    """A selection of ``bench_core.leaderboard``: a learner's point in each repeat."""
-
-    @property
-    def learner(self) -> str:
-        """Name of the learner."""
-
-    @property
-    def metric(self) -> Criterion:
-        """Metric that chose the points."""
-
-    @property
-    def limit(self) -> Limit:
-        """Limit that they satisfy."""
-
-    @property
-    def points(self) -> pd.DataFrame:
-        """A row of ``operating_points`` for each repeat."""
-
-    def of_repeat(self, seed: int | None, fold: int | None) -> pd.Series[Any]:
-        """Return the row of the first repeat, or of the first with this seed and fold."""
-
-
 def export(
     store: Store,
     info: RunInfo,
-    selection: Selected,
+    selection: Selection,
     metrics: Mapping[str, Any],
     *,
     seed: int | None = None,
     fold: int | None = None,
-    best: Selected | None = None,
+    best: Selection | None = None,
     table: TableOptions | None = None,
 ) -> Folder:
     """Return the folder's content for a selection, from its first repeat or that of a ``seed`` and
@@ -222,7 +200,7 @@ def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
     }
 
 
-def _reference(best: Selected | None, row: pd.Series[Any]) -> dict[str, Any] | None:
+def _reference(best: Selection | None, row: pd.Series[Any]) -> dict[str, Any] | None:
     """Return the test figures of the reference at its best in a row's repeat."""
     if best is None:
         return None
