@@ -14,9 +14,9 @@ several trees, and trees grown to convergence use the bought features.
     exits     which rows stop at which stage                  exits
     model     sets alone and exits as operating points        nested_sets.routes
 
-1. The next purchase has the highest fall of held-out loss per price, by a few large steps. Sets grow
-   by a quarter, and the price at most doubles where a useful purchase allows it. Else cheaper
-   sets (a detour) come before. The best first purchases are sets too.
+1. The next purchase has the highest fall of held-out loss per price, by a few large steps. Sets
+   grow by a quarter. If the next set more than doubles the price, cheaper sets of useful features
+   (a detour) come before it. The best first purchases are sets too.
 2. On each set a booster per held-out part is trained on the other parts, in step, until their mean
    held-out loss stops falling. Each stage restarts from the constant.
 3. Operating points are every set alone, and exits from a chain of stages. In classification rows
@@ -49,7 +49,6 @@ import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.nested_sets.held_out import (
-    HELD_OUT,
     Fits,
     HeldOutFit,
     converged,
@@ -80,7 +79,7 @@ if TYPE_CHECKING:
     from bench_trees import Settings
 
 ROWS = 6000
-"""Maximum rows for selecting features, and for searching exits."""
+"""Maximum rows for selecting features (a quarter is held out), and for searching exits."""
 
 LEAVES = (4, 16, 64)
 """Numbers of leaves to choose from; the second is that of trees that compare purchases."""
@@ -142,7 +141,7 @@ class BudgetBoosting(BoostedTrees):
         quick = replace(settings, learning_rate=2 * self.learning_rate)
         whole = Subsets(self, settings, train, prices, context)
         enough = rows if rows * whole.loss.outputs <= FEW else rows * BOOSTERS // self.folds
-        some = begun(whole, self.folds, ROWS, HELD_OUT)
+        some = begun(whole, self.folds, ROWS, ROWS // 4)
         full, leaves = self._everything(some, quick)
         drifted = drifts(full, valid)
         if drifted:
@@ -264,24 +263,24 @@ def extended(
     losses = [mean_loss([fit.more(features, trial) for fit in fits]) for features in more]
     gain, price = mean_loss(fits) - np.array(losses), np.array([left.price[k].sum() for k in tried])
     useful = np.flatnonzero(gain * sum(fit.held.weights.sum() for fit in fits) > luck(fits))
+    if len(useful) == 0 and limit < np.inf:
+        return chosen
     if len(useful) == 0:  # nothing helps beyond chance: take larger steps
-        return (
-            chosen
-            if limit < np.inf
-            else bought_too(prices, chosen, brought(left, order[: max(2, size)].tolist()))
-        )
-    if limit < np.inf:  # smallest steps first
-        useful = useful[price[useful] <= max(paid, price[useful].min())]
-    best = useful[np.argsort(-gain[useful] / price[useful], kind="stable")]
-    ranked = [k for of_best in best for k in tried[of_best]]
-    ranked += order.tolist() if limit == np.inf else []
-    count = max(len(tried[best[0]]), round(GROWTH * size))
+        ranked, count, room = order.tolist(), max(2, size), max(paid, left.price[order[0]])
+    else:
+        if limit < np.inf:  # smallest steps first
+            useful = useful[price[useful] <= max(paid, price[useful].min())]
+        else:  # what helps a little may cost much less
+            useful = np.flatnonzero(gain > 0)
+        best = useful[np.argsort(-gain[useful] / price[useful], kind="stable")]
+        ranked = [k for place in best for k in tried[place]]
+        ranked += order.tolist() if limit == np.inf else []
+        count = max(len(tried[best[0]]), round(GROWTH * size))
+        room = max(paid, price[best[0]])
+    # the price at most doubles, or by the first purchase
     within = list(dict.fromkeys(ranked))[:count]
-    room = max(paid, price[best[0]])
-    kept = [
-        k for k, sum_ in zip(within, np.cumsum(left.price[within]), strict=True) if sum_ <= room
-    ]
-    return bought_too(prices, chosen, brought(left, kept))
+    fitting = np.cumsum(left.price[within]) <= room * (1 + 1e-9)
+    return bought_too(prices, chosen, brought(left, np.array(within)[fitting].tolist()))
 
 
 def brought(left: Purchases, purchases: Sequence[int]) -> list[int]:

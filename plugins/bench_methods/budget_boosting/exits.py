@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from bench_models.nested_sets.routes import NestedBoosters, Route
 
 from bench_core import Examples, Features, Metric, Queries
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.serving.gates import largest_probability
 from bench_core.serving.query_ranks import QueryGroups, below, ranks
 
@@ -37,7 +36,8 @@ TOPS = (3, 5, 8, 12, 20, 40)
 """Documents of a query that go on, in ranking."""
 
 LONGEST = 6
-"""Stages of a chain if evaluation has a price, paid at each stage; half of those paired in ranking."""
+"""Stages of a chain if evaluation has a price, paid at each stage; twice as many are paired in
+ranking."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def by_rank(held: Held, stages: Sequence[int], most: int) -> list[Route]:
         for k in np.unique(np.linspace(1, len(stages) - 1, 2 * LONGEST).round().astype(int))
     ]
     pairs = [(first, last) for i, first in enumerate(picked) for last in picked[i:]]
-    policies, which = [], {}
+    policies: list[Policy] = []
     for k, (first, last) in enumerate(pairs):
         cost = (
             held.costs([first, last])
