@@ -16,6 +16,8 @@ import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
+MOST_ROWS = 2**31 - 1  # of one part, copies included: trees count in 32 bits
+
 
 class Task(StrEnum):
     """Prediction task, which determines the content of ``Prediction.scores``."""
@@ -85,10 +87,15 @@ class Queries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Input of a model: ``X`` float32 (n, d), NaN = missing, and the query groups."""
+    """Input of a model: ``X`` float32 (n, d), NaN = missing, and the query groups.
+
+    ``prices`` float64 (n, s): price of each sensor for each row, as far as it is known before the
+    purchase (the training mean where it is not); None if no price is quoted by row.
+    """
 
     X: Float32Array
     queries: Queries | None = None  # None for independent rows
+    prices: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -103,6 +110,8 @@ class Examples:
     and mean cost equal their values on physical copies. ``groups``: rows that depend on each other,
     such as the visits of a patient or the pixels of a picture. Statistics and metrics use
     them; models treat the rows as independent.
+    ``prices`` are as in ``Features``. ``price_columns`` float64 (n, c) are all columns of prices of
+    a user's table, for the cost model alone: learners get None.
     Raises ValueError if shapes do not match.
     """
 
@@ -111,6 +120,8 @@ class Examples:
     queries: Queries | None = None
     multiplicity: IntArray | None = None
     groups: Queries | None = None
+    price_columns: FloatArray | None = None
+    prices: FloatArray | None = None
 
     def __post_init__(self) -> None:
         n = len(self.X)
@@ -122,6 +133,8 @@ class Examples:
             raise ValueError(f"multiplicity must be ({n},), got {self.multiplicity.shape}")
         if self.groups is not None and (self.queries is not None or self.groups.rows != n):
             raise ValueError(f"groups cover {self.groups.rows} rows of {n}, or there are queries")
+        if any(of is not None and len(of) != n for of in (self.price_columns, self.prices)):
+            raise ValueError(f"prices by row must be of {n} rows")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -129,7 +142,7 @@ class Examples:
     @property
     def features(self) -> Features:
         """Model input at prediction time."""
-        return Features(self.X, self.queries)
+        return Features(self.X, self.queries, self.prices)
 
     @property
     def units(self) -> Queries | None:

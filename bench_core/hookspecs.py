@@ -91,11 +91,6 @@ def bench_suite_keys() -> Mapping[str, SuiteKey]:  # type: ignore[empty-body]
     """Top-level keys of suite files that the plugin defines, each with a function to check it."""
 
 
-@hookspec
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Prepare for the first fit of the plugin's learners; ``say`` prints a status line."""
-
-
 def provide_learners(
     *classes: type[BudgetedLearner], family: str = ""
 ) -> Callable[[], list[type[BudgetedLearner]]]:

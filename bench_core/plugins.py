@@ -146,24 +146,22 @@ class Registry:
             return known[name]
         raise UsageError(self.unknown(kind, name, known))
 
-    def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
+    def unknown(self, kind: str, name: str, names: Iterable[str]) -> str:
         """Message for an unknown name, with plugins that failed to load and may have defined it."""
-        broken = (f"{p.name} does not load: {p.error}" for p in self.plugins if p.error)
-        return unknown(kind, name, known, "; ".join(broken))
+        broken = (p for p in self.plugins if p.error)
+        may = (p for p in broken if "data set" in kind or not p.module.endswith(".toml"))
+        why = "; ".join(f"{p.name} does not load: {p.error}" for p in may)
+        return unknown(kind, name, names, why)
 
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
-        """Run the warm-up hooks of these learners' plugins; failures are only noted."""
-        wanted = {p.key for n in learners if (p := self.origin.get(("learner", n)))}
-        # compiling for unused learners would waste minutes
-        others = [
-            one.plugin
-            for one in self.manager.hook.bench_warm_up.get_hookimpls()
-            if one.plugin_name not in wanted
-        ]
-        self.errors.clear()
-        self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
-        for info, error in self.errors.items():
-            say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
+        """Warm up for these learners, each function once; failures are only noted."""
+        functions = {getattr(self.learners.get(name), "warm_up", None): name for name in learners}
+        for warm_up, name in functions.items():
+            try:
+                if warm_up is not None:
+                    warm_up(say)
+            except FAULTS as error:
+                say(f"learner {name}: its warm_up fails: {one_line(error)}")
 
     def add(self, info: PluginInfo, values: Iterable[tuple[str, str, Any]]) -> None:
         """Register (kind, name, value) triples of one plugin, all or none.
@@ -281,6 +279,8 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
         remedy = f"install {error.name}, or correct the module"
         if absent:
             remedy = "give a dotted module name importable from the current folder"
+    if (path := Path(info.module)).suffix == ".py":
+        remedy = f"give a module of the current folder by its name, {path.stem}"
     return UsageError(
         f"{option('plugins', info.module)}: cannot load it ({one_line(error)}); {remedy}"
     )
@@ -304,6 +304,8 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
                 setattr(hooks, name, _guarded(function, name, info, to.errors))
             elif name in hook_names and callable(function):
                 raise TypeError(f"{name} is not marked: write @hookimpl above it")
+        if info.origin == "-p" and not set(vars(hooks)) & set(hook_names):
+            raise TypeError("it has no hooks, as bench_learners; 'bench new' writes a module")
         to.manager.register(hooks, name=info.key)
     except FAULTS as error:
         to.errors[info] = error
@@ -318,7 +320,7 @@ def _guarded(
     def call(*arguments: Any) -> list[Given]:
         try:
             answer = function(*arguments)
-            return [*_checked(info, hook, answer)] if hook in HOOKS else []
+            return [*_checked(info, hook, answer)]
         except FAULTS as error:
             errors.setdefault(info, error)
             return []

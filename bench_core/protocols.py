@@ -135,7 +135,6 @@ class Report(Protocol):
         output: Path | None,
         *,
         sections: Sequence[Section],
-        verbose: bool,
         store: Any = None,
     ) -> None:
         """Write the results of a run (``RunInfo``) to a file, or to the terminal without one.
@@ -301,6 +300,10 @@ class CompleteLearner(BudgetedLearner, Protocol):
         requested by name; otherwise the learner is skipped with a note.
         """
         return ""
+
+    @staticmethod
+    def warm_up(say: Callable[[str], None]) -> None:
+        """Compile kernels or load a library once, before the first fit; ``say`` prints a line."""
 
     def notes(self, splits: Splits) -> Iterable[tuple[str, bool]]:
         """Lines for the user about this learner on these data, each with True for a warning.

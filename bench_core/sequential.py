@@ -16,6 +16,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.by_row import PricedRows
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Features
 from bench_core.errors import UsageError
@@ -49,7 +50,8 @@ class Policy(Protocol):
     instead of ending; a row is then asked once per purchase, not at each stop. ``marks`` are as for
     a model. ``each_act`` and ``each_answer`` (``Evaluated``) are the maximum evaluations per row of
     one call of ``act`` and of ``predict``. ``program(prices, stop)`` returns the policy at a stop
-    as a ``bench_core.serving.PolicyProgram``, for export.
+    as a ``bench_core.serving.PolicyProgram``, for export. With ``reads_prices = True``, ``act``
+    gets ``Features.prices`` (n, s) of its rows as ``prices=``, if a price is quoted by row.
     """
 
     stops: Mapping[str, Sequence[float]]
@@ -190,7 +192,7 @@ class _Lists:
 
 
 @dataclass(slots=True, eq=False)
-class Rows:
+class PolicyRows:
     """State of n rows while they buy."""
 
     cells: Float32Array  # (n, d)
@@ -198,7 +200,10 @@ class Rows:
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
     lacking: Any  # unsigned (n, d + k), missing sensors of features and purchases
-    price: FloatArray  # (s,), prices that reduce ``left``
+    price: FloatArray  # (n, s), prices that reduce ``left``
+    metered: BoolArray  # (s,), True if a price is known only after the purchase
+    free: IntArray  # purchases without a price, made before the first step
+    row_prices: FloatArray | None  # (n, s), ``Features.prices``
     left: FloatArray  # (n,)
     steps: IntArray  # (n,), purchases so far
     asked: IntArray  # (n,), calls of ``act``
@@ -248,20 +253,23 @@ class Sequential:
         rows, before, ((name, stops),) = None, None, self.policy.stops.items()
         for stop in stops:
             if rows is None or not getattr(self.policy, "nested", False):
-                rows = self.begin(len(features), self.prices)
+                rows = self.begin(len(features), self.prices, row_prices=features.prices)
             found = self._answer(features, rows, {name: stop}, before)
             before = rows.bought.copy(), found.scores
             yield found
 
     def predict_at(self, features: Features, point: Mapping[str, Any]) -> Prediction:
         """Prediction at one of the stops alone."""
-        return self._answer(features, self.begin(len(features), self.prices), dict(point))
+        rows = self.begin(len(features), self.prices, row_prices=features.prices)
+        return self._answer(features, rows, dict(point))
 
-    def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
+    def predict_capped(
+        self, features: Features, cap: float, prices: SensorPrices | PricedRows
+    ) -> Prediction:
         """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under
-        these ``prices``; the policy receives the remainder."""
+        these ``prices``; the policy receives the remainder. A metered price may exceed it."""
         ((name, stops),) = self.policy.stops.items()
-        rows = self.begin(len(features), prices, cap * (1 + ROUNDING))
+        rows = self.begin(len(features), prices, cap * (1 + ROUNDING), features.prices)
         return self._answer(features, rows, {name: stops[-1]})
 
     def program(self, point: Mapping[str, int | float]) -> Any:
@@ -295,25 +303,40 @@ class Sequential:
         policy: Any = find_class(state["kind"])
         return cls(policy.from_state(parts["policy"]), SensorPrices.from_state(parts["prices"]))
 
-    def begin(self, n: int, prices: SensorPrices, left: float = np.inf) -> Rows:
-        """Return rows without purchases."""
+    def begin(
+        self,
+        n: int,
+        prices: SensorPrices | PricedRows,
+        left: float = np.inf,
+        row_prices: FloatArray | None = None,
+    ) -> PolicyRows:
+        """Return rows without purchases. ``row_prices`` are the ``Features.prices``."""
         (k, s), d = self._purchases.sets.shape, self.prices.features
         cells, lacking = np.full((n, d), np.nan, np.float32), np.tile(self._needed, (n, 1))
         bought, sensors, order = np.zeros((n, k), bool), np.zeros((n, s), bool), np.full((n, s), -1)
-        steps, asked = np.zeros((2, n), dtype=np.int64)
-        money = prices.sensor, np.full(n, left), steps, asked, np.zeros(n, dtype=bool)
+        steps, calls = np.zeros((2, n), dtype=np.int64)
+        if isinstance(prices, PricedRows):
+            mean, price, metered = prices.base.sensor, prices.price(), prices.metered()
+        else:
+            mean, metered = prices.sensor, np.zeros(s, dtype=bool)
+            price = np.broadcast_to(mean, (n, s))
+        free = np.flatnonzero(self._purchases.sets @ mean == 0)
+        money = (
+            *(price, metered, free, row_prices, np.full(n, left), steps, calls),
+            np.zeros(n, dtype=bool),
+        )
         offer = np.full(n, STOP), np.full(n, np.nan)
-        return Rows(cells, bought, sensors, order, lacking, *money, *offer)
+        return PolicyRows(cells, bought, sensors, order, lacking, *money, *offer)
 
     def buy(
-        self, rows: Rows, stop: float, each: float = 0.0
+        self, rows: PolicyRows, stop: float, each: float = 0.0
     ) -> Iterator[tuple[IntArray, IntArray]]:
         """Buy until the policy stops, all is bought, or the next purchase is too expensive.
 
         Yields rows (m,), ascending, and the columns (m,) they now see. The caller writes their
         ``cells`` before the next iteration. ``each`` is the price of one call of ``act``.
         """
-        free = np.flatnonzero(self._purchases.sets @ rows.price == 0)
+        free = rows.free
         if not rows.begun:
             rows.begun, every = True, np.arange(len(rows.left))
             open_ = np.flatnonzero(self._needed[: rows.cells.shape[1]] == 0)
@@ -322,21 +345,28 @@ class Sequential:
             row, column = map(np.concatenate, zip(*shown, strict=True))
             order = np.lexsort((column, row))
             rows.alike = len(row) == 0 and bool((rows.left == rows.left[:1]).all())
+            rows.alike &= not self._shows_prices(rows)
             yield row[order], column[order]
         rows.asked[:] = rows.steps
         going = np.flatnonzero(~rows.bought.all(axis=1))
         while len(going):
             rows.short[going] = each > rows.left[going]
             going = going[~rows.short[going]]
+            if not len(going):
+                return
             rows.left[going] -= each
             rows.asked[going] += 1
             chosen = self._next(rows, going, stop)
             go = chosen != STOP
             going, chosen = going[go], chosen[go]
             place, sensors = self._sensors.of(chosen)
-            due = np.where(rows.sensors[going[place], sensors], 0.0, rows.price[sensors])
+            row = going[place]
+            due = np.where(rows.sensors[row, sensors], 0.0, rows.price[row, sensors])
             price = np.bincount(place, due, minlength=len(going))
             go = price <= rows.left[going]
+            if rows.metered.any():  # bought while money is left, whatever it turns out to cost
+                quoted = np.where(rows.metered[sensors], 0.0, due)
+                go |= np.bincount(place, quoted, minlength=len(going)) < rows.left[going]
             rows.short[going] = ~go
             going, chosen = going[go], chosen[go]
             rows.left[going] -= price[go]
@@ -345,12 +375,16 @@ class Sequential:
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
 
-    def _next(self, rows: Rows, those: IntArray, stop: float) -> IntArray:
+    def _next(self, rows: PolicyRows, those: IntArray, stop: float) -> IntArray:
         """Next purchase of some rows (m,), or ``STOP``."""
         some, offer = those[:1] if rows.alike else those, getattr(self.policy, "offer", None)
         bought = rows.bought[some]
         if offer is None:
-            actions = self.policy.act(rows.cells[some], bought.copy(), rows.left[some], stop)
+            left = np.maximum(rows.left[some], 0.0)
+            known = {}
+            if rows.row_prices is not None and self._shows_prices(rows):
+                known = {"prices": rows.row_prices[some]}
+            actions = self.policy.act(rows.cells[some], bought.copy(), left, stop, **known)
         else:
             if len(new := some[np.isnan(rows.until[some])]):
                 asked = rows.cells[new], rows.bought[new], rows.left[new]
@@ -359,7 +393,10 @@ class Sequential:
         chosen = purchases_of(actions, bought)
         return np.repeat(chosen, len(those)) if rows.alike else chosen
 
-    def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _shows_prices(self, rows: PolicyRows) -> bool:
+        return rows.row_prices is not None and bool(getattr(self.policy, "reads_prices", False))
+
+    def evaluated(self, rows: PolicyRows) -> tuple[FloatArray, FloatArray]:
         """Splits (n,) and trees (n,) of all calls of ``act`` and of ``predict``."""
         act, answer = (getattr(self.policy, name, Evaluated()) for name in _EVALUATED)
         splits, trees = (
@@ -368,7 +405,7 @@ class Sequential:
         return splits, trees
 
     def _add(
-        self, rows: Rows, those: IntArray, chosen: IntArray, first: int
+        self, rows: PolicyRows, those: IntArray, chosen: IntArray, first: int
     ) -> tuple[IntArray, IntArray]:
         """Make one purchase for each of some rows; return the rows and columns that it reveals."""
         place, sensors = self._sensors.of(chosen)
@@ -395,7 +432,7 @@ class Sequential:
     def _answer(
         self,
         features: Features,
-        rows: Rows,
+        rows: PolicyRows,
         point: dict[str, float],
         before: tuple[BoolArray, FloatArray] | None = None,
     ) -> Prediction:

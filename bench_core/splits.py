@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Array, FloatArray
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
@@ -19,6 +20,7 @@ from bench_core.errors import UsageError, option
 SPLITS = ("train", "valid", "test")
 KNOWS = "knows the distribution"
 """Mark of a model that used ``Splits.truth``: a reference, not comparable with learned ones."""
+_SHOWN = (0.5, 0.95)  # quantiles of prices by row
 MOST_CLASSES = 20
 """Largest number of distinct integer labels that count as classes if no task is given."""
 
@@ -57,7 +59,8 @@ class Splits:
     the bills if costs are not additive; ``prices`` are then its surrogate. ``costs_assumed`` is
     True if no costs were given. ``fingerprint`` is a digest of all arrays except costs, set by
     the prepared-data cache. ``encodings`` describe how columns of a user's table became features,
-    () if features are columns. ``class_names`` are a user's labels by class number. ``notes`` are
+    () if features are columns. ``price_columns`` (c,) name those of the rows
+    (``Examples.price_columns``). ``class_names`` are a user's labels by class number. ``notes`` are
     lines for the user: texts, or ``Note(SAMPLE, text)`` for a part of a larger data set.
 
     ``truth`` is the distribution of rows, if a generator knows it. Either ``table`` (v1, .., vd, K)
@@ -82,6 +85,7 @@ class Splits:
     encodings: tuple[ColumnEncoding, ...] = ()
     class_names: tuple[str, ...] = ()
     truth: Mapping[str, Array] = field(default_factory=dict)
+    price_columns: tuple[str, ...] = ()
 
     def complete(self, task: Task | None = None) -> Splits:
         """Set task and number of classes: its own values, else ``task``, else from the labels."""
@@ -140,10 +144,24 @@ class Splits:
     def all_notes(self) -> tuple[Note, ...]:
         """Notes, including notes on costs."""
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
-        if self.cost_model is not None:  # such as a discount for features measured together
+        if isinstance(self.cost_model, ByRow):
+            notes += (self._by_row(self.cost_model),)
+        elif self.cost_model is not None:  # such as prices shared by the rows of a query
             name = self.cost_model.name
             notes += (f"costs by model {name!r}; learners trained on additive prices instead",)
         return tuple(map(Note.of, notes))
+
+    def _by_row(self, costs: ByRow) -> str:
+        """Describe the prices that differ by row."""
+        assert self.train.price_columns is not None
+        texts = []
+        for column, quoted in zip(costs.column.tolist(), costs.quoted.tolist(), strict=True):
+            prices, when = self.train.price_columns[:, column], "quoted" if quoted else "metered"
+            shown = (np.average(prices, weights=self.train.weights), *np.quantile(prices, _SHOWN))
+            mean, median, high = (f"{value:.3g}" for value in shown)
+            texts.append(f"{self.price_columns[column]} {mean} ({median}, {high}; {when})")
+        what = "prices by row, mean (median, 95% quantile)"
+        return f"{what}: {', '.join(texts)}; learners train on the means"
 
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices in ``unit``."""

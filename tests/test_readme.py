@@ -9,6 +9,7 @@ from statistics import median
 
 import click
 import pytest
+from helpers.pages import code
 
 from bench_core.cli import main
 from bench_core.cli.app import bench as group
@@ -20,19 +21,17 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def example(tmp_path):
-    block = re.search(r"```python\n(.*?)```", README, flags=re.S)
-    assert block
-    (tmp_path / "my_module.py").write_text(block[1], encoding="utf-8")
+    (tmp_path / "my_module.py").write_text(code(README, "python")[0], encoding="utf-8")
     return tmp_path
 
 
 def test_the_learner_of_the_readme_keeps_every_promise(example):
-    code = (
+    script = (
         "from my_module import Single\n"
         "from bench_core.conformance import check_learner\n"
         "check_learner(Single())"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=example, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", script], cwd=example, check=True, timeout=300)
 
 
 def test_the_learner_of_the_readme_loads_as_a_plugin(example, monkeypatch):
@@ -55,8 +54,8 @@ COMMAND = re.compile(r"^(?: {4}|\$ )?bench ([a-z][^|;>\\\n]*)", flags=re.M)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_command_of_the_documents_has_options_that_there_are(document):
     text = document.read_text(encoding="utf-8")
-    code = "\n".join(block or line for block, line in CODE.findall(text))
-    for line in COMMAND.findall(code):
+    shown = "\n".join(block or line for block, line in CODE.findall(text))
+    for line in COMMAND.findall(shown):
         words = shlex.split(line.replace("...", ""), comments=True)
         verb = group
         with click.Context(group) as context:

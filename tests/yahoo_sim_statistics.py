@@ -1,5 +1,5 @@
-"""Descriptive statistics of docs/generated-data.md: grades, queries, zeros, columns by price,
-and the trees that plain boosting (LightGBM, no prices) needs to saturate. One minute:
+"""Descriptive statistics of plugins/bench_datasets/yahoo/README.md: grades, queries, zeros, columns
+by price, and the trees that plain boosting (LightGBM, no prices) needs to saturate. One minute:
 
     python tests/yahoo_sim_statistics.py
 """

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core.api.arguments import documented, request_of
-from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
 from bench_core.datasets.user_arrays import InMemory
 from bench_core.errors import UsageError, require
-from bench_core.execution.events import Event, OnEvent, silent
+from bench_core.execution.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.execution.runner import Interrupted, RunResult
-from bench_core.planning.plan import Plan
+from bench_core.planning.plan import Event, OnEvent, Plan, silent
 from bench_core.planning.request import RunRequest
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def run(
     """
     with _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
-        result = carried_out(asked, registry_of(asked), notify)
+        result = _result(carried_out, asked, registry_of(asked), notify)
         fitted = [data.transformer for data in asked.data if isinstance(data, InMemory)]
         return replace(result, transformer=fitted[0]) if fitted else result
 
@@ -136,7 +135,7 @@ def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any)
         As in ``run``.
     """
     require("argument", options, _WORK)
-    return audited(run, request_of(options), on_event or silent)
+    return _result(audited, run, request_of(options), on_event or silent)
 
 
 def reprice(
@@ -160,7 +159,17 @@ def reprice(
     """
     require("argument", options, ("data", "caps", "encoding", *_WORK))
     asked = request_of({**options, "costs": costs})
-    return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
+    registry, notify = registry_of(asked), on_event or silent
+    return _result(repriced, run, asked.data, asked, registry, notify)
+
+
+def _result(work: Callable[..., RunResult], *arguments: Any) -> Result:
+    """Do the work, and return its result with the methods for scripts."""
+    try:
+        return Result.made_of(work(*arguments))
+    except Interrupted as stop:
+        stop.result = Result.made_of(stop.result)  # of the finished work
+        raise
 
 
 def _asked(*given: Any) -> RunRequest:
@@ -186,4 +195,4 @@ def _display(on_event: OnEvent | None, shown: bool) -> Iterator[OnEvent]:
 
 def _warn(event: Event) -> None:
     if event.warning:
-        warnings.warn(event.message, stacklevel=7)  # the line of the caller of ``run``
+        warnings.warn(event.message, stacklevel=8)  # the line of the caller of ``run``

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
-from bench_core.costs.cost_file import CostFile
+from bench_core.costs.cost_file import CostFile, price_columns_of
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
 from bench_core.datasets.table_options import TableOptions
@@ -94,6 +94,8 @@ def request_of(
         fields = {field: fields[field] for field in fields if field not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
+        if transformer is not None and not splits[0].costs_assumed:
+            fields.pop("costs")  # prices of the columns of X
         fields["data"] = InMemory(name, *splits, transformer=fitted[0])
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     for field, value in {**rows, "transformer": transformer}.items():
@@ -172,11 +174,14 @@ def _splits(
         return
     for field in ("y", "queries", "split", "sample_weight"):
         check_order(X, rows[field], field)
+    costs = fields.get("costs")
+    by_row = price_columns_of(costs_of(costs)) if _is_given(costs) else ()
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     options = TableOptions(
         **{k: _stored(k, v) for k, v in fields.items() if k in options_of(TableOptions)}
-        | {"split": ""}
+        | {"split": ""},
+        prices_by_row=by_row,
     )
     options.check_division([name for name in _APART if rows[name] is not None])
     for fold in range(options.cv or 1):
@@ -185,7 +190,11 @@ def _splits(
             splits = array_splits(X, **rows, options=options, fold=fold)
             splits = by_transformer(splits, priced_names(fields.get("costs")))
         else:
-            splits, fitted = transformer_splits(transformer, X, **rows, options=options, fold=fold)
+            costs = costs_of(fields["costs"]) if "costs" in fields else None
+            how: dict[str, Any] = {"options": options, "fold": fold, "costs": costs}
+            splits, fitted = transformer_splits(transformer, X, **rows, **how)
+            if not splits.costs_assumed and options.unit:
+                splits = splits.in_unit(options.unit)
         yield under_groups(splits, options.groups), fitted
 
 

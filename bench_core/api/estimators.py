@@ -41,7 +41,7 @@ from bench_core import __version__
 from bench_core.api.arguments import checked_metric, costs_of, priced_names
 from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.data import Examples, Features, Queries, Task
+from bench_core.data import MOST_ROWS, Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import (
@@ -211,6 +211,8 @@ class _Budgeted(BaseEstimator):
         if not isinstance(share, int | float) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
         shares = 1 - share, share
+        if rows.groups and len(rows.groups) == 1:
+            raise ValueError("groups holds one id, which cannot be divided; give X_val and y_val")
         whole = rows.units if rows.units and len(rows.units) > 1 else None
         n, by_class = len(whole or rows), by_class and whole is None
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
@@ -676,6 +678,8 @@ def _copies(sample_weight: Any, X: Any) -> IntArray:
             f"sample_weight holds {part[0]:g}: weights count copies of rows; scale and round "
             "them to whole numbers, as numpy.rint(10 * weight)"
         )
+    if weight.sum() > MOST_ROWS:
+        raise ValueError(f"sample_weight counts more than {MOST_ROWS} copies in all; scale it")
     return np.asarray(weight, dtype=np.int64)
 
 

@@ -166,7 +166,7 @@ class Result(RunResult):
         return cls(**{f.name: getattr(result, f.name) for f in fields(RunResult)})
 
     @classmethod
-    def load(cls, run: str = "last", store: str | PathLike[str] = "") -> Self:
+    def load(cls, run: str | int = "last", store: str | PathLike[str] = "") -> Self:
         """Return the result of a run in a store: ``last``, a number, or the start of its name."""
         kept = Store(fspath(store))
         info = kept.info(run)
@@ -240,7 +240,8 @@ class Result(RunResult):
         (1 if at least 95%); marks. A learner without a sure model shows its likeliest one; all are
         at their best if no saving is measured. ``columns`` names others, or ``"all"``: also the
         interval of quality (``low``, ``high``) and ``kept``; quality, cost, rank and tier at its
-        best; area and regret of the curve, settings tried, seconds of training and audit."""
+        best; area and regret of the curve, its setting, settings tried, seconds of training and
+        audit."""
         rows, registry = [], self._registry()
         for name in self._names(dataset):
             board = self._boards[name]
@@ -269,6 +270,8 @@ class Result(RunResult):
         """Return each learner within each budget, best first: quality with its interval, tier and
         ranks, and cost. Quality is NaN if a repeat has no result."""
         limits = as_budgets(budgets, budget_kind)
+        if not limits:
+            raise UsageError("budgets is empty: give costs per row, as [10, 20]")
         rows = [
             {
                 "dataset": name,

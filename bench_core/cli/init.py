@@ -37,10 +37,11 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **arguments: A
     from bench_core._io.text import read_text
     from bench_core.costs.model import NO_UNIT
     from bench_core.datasets.project import as_toml, described, name_for
-    from bench_core.datasets.user_datasets import FILE, project_names
+    from bench_core.datasets.user_datasets import FILE, check_name, project_names
     from bench_core.datasets.user_files import FileData
 
     name, path = name or name_for(str(file)), Path(FILE)
+    check_name(name)
     there = project_names()
     if name in there:
         raise UsageError(f"{path}: [{name}] exists already: edit it, or give --name")

@@ -49,7 +49,7 @@ def plan_command(jobs: int | None, output: Path | None, **arguments: Any) -> int
     Takes the options of 'bench run'. Data are prepared, nothing is trained. The time is estimated
     from the store's durations for the same learners and data; without them, jobs are counted.
     """
-    from bench_core.api.orchestration import planned, registry_of
+    from bench_core.execution.orchestration import planned, registry_of
 
     request = asked_for(**arguments)
     if jobs and output is None:
@@ -153,8 +153,8 @@ def work_command(
     from bench_core.execution.work import work
     from bench_core.planning.job_files import job_path, read_job, shard_path
 
-    path, shard = job_path(job), shard_path(job)
-    piece = read_job(path)
+    path = job_path(job)
+    piece, shard = read_job(path), shard_path(job)
     options.find_plugins_here()  # for modules of the plan
     piece = replace(piece, workers=workers or piece.workers, threads=threads or piece.threads)
     with following("; repeat the command to continue") as show:

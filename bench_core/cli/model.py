@@ -180,9 +180,11 @@ def summary(model: Predictor) -> list[str]:
 
 def sensors_table(model: Predictor) -> Table:
     """Return the sensors that a model may buy, with the columns that it reads and prices."""
+    from bench_core.costs.by_row import ByRow
     from bench_core.costs.model import SensorPrices
 
-    prices = model.costs.sensor if isinstance(model.costs, SensorPrices) else None
+    costs = model.costs.base if isinstance(model.costs, ByRow) else model.costs  # at the means
+    prices = costs.sensor if isinstance(costs, SensorPrices) else None
     rows = [
         [str(s), ", ".join(names), "" if prices is None else cost(float(prices[s]))]
         for s, names in sorted(model.sensors.items())

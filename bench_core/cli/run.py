@@ -22,8 +22,8 @@ from bench_core.terminal.tables import check_output, complain, on_terminal, writ
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
-    from bench_core.api import RunResult
-    from bench_core.execution.events import Event, OnEvent
+    from bench_core.execution.runner import RunResult
+    from bench_core.planning.plan import Event, OnEvent
     from bench_core.plugins import Registry
 
 CURVES = "curves"  # the report that --plot writes
@@ -42,7 +42,7 @@ run_options = options.together(
 def asked_for(**arguments: Any) -> RunRequest:
     """Return the request of a run. Without data or suite it uses the data set of ``datasets.toml``
     in the current folder, else the suite ``FIRST``; a note says so."""
-    from bench_core.datasets.user_datasets import FILE, project_names
+    from bench_core.datasets.user_datasets import FILE, open_registry, project_names
     from bench_core.planning.resolve_datasets import file_options
 
     run_request = request(**arguments)
@@ -50,6 +50,9 @@ def asked_for(**arguments: Any) -> RunRequest:
     if len(project) > 1:
         raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
     if project:
+        registered = open_registry(run_request.plugins, run_request.data_dir).datasets
+        if not getattr(registered.get(project[0]), "place", ""):
+            raise UsageError(f"{FILE}: [{project[0]}] has the name of another data set; rename it")
         options.note(f"data set {project[0]} of {FILE}")
         return replace(run_request, data=tuple(project))
     if run_request.suite or run_request.data or file_options(run_request):
@@ -85,7 +88,7 @@ def run_command(output: Path | None, **arguments: Any) -> int:
     Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost
     file. You may interrupt at any time: finished work is kept; repeat the command to continue.
     """
-    from bench_core.api.orchestration import carried_out, registry_of
+    from bench_core.execution.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
     run_request = asked_for(**arguments)
@@ -99,7 +102,7 @@ def run_command(output: Path | None, **arguments: Any) -> int:
 @contextmanager
 def following(advice: str = "") -> Iterator[OnEvent]:
     """Display the work on a run. If the user interrupts the work, the command ends."""
-    from bench_core.api import Interrupted
+    from bench_core.execution.runner import Interrupted
     from bench_core.terminal.progress import progress
 
     quiet, bars = options.flag("quiet"), not options.flag("no_progress")
@@ -172,9 +175,8 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     from bench_core.results.store import Store
 
     here = output is None and on_terminal(sys.stdout) and on_terminal(sys.stderr)
-    verbose = options.flag("verbose")
     noted = here and not options.flag("quiet")  # by the progress, just above the board
-    shown = ReportRequest(result.store, result.run, output, verbose=verbose, noted=noted)
+    shown = ReportRequest(result.store, result.run, output, noted=noted)
     write_report(registry, shown, options.warn)
     store = options.store_words(result.store)
     # below the board, on stderr
@@ -185,7 +187,9 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     caps = [str(Budget(cap, "cap")) for use in uses for cap in use.caps]
     first = f"best --budget '{caps[0]}'" if caps else "best"
     verbs = ["report -o board.html"]
-    if any(use.metrics and use.metrics[0] not in use.undefined for use in uses):
+    if result.counts.get("ok") and any(
+        use.metrics and use.metrics[0] not in use.undefined for use in uses
+    ):
         verbs += [first, "features", "model export -o model/"]
     lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")
     for line in lines:
@@ -227,7 +231,7 @@ def failures(result: RunResult) -> list[str]:
 )
 @click.option("--methods", is_flag=True, help="Show a paragraph on the run's methods.")
 @options.store_option
-@options.common_options
+@options.few_options
 def report_command(
     run: str,
     data: tuple[str, ...],
@@ -292,7 +296,6 @@ def report_command(
             budgets=budgets,
             columns=() if plot and file == plot else columns,  # a figure has none
             against=against,
-            verbose=options.flag("verbose"),
         )
         write_report(registry, request, options.warn)
         if file is not None and str(file) != "-":
@@ -313,7 +316,7 @@ def audit_command(run: str, output: Path | None, **arguments: Any) -> int:
     stay the same. A trial is verified if each purchase depends only on earlier purchases. A learner
     that fails is not ranked, and the exit status is then 1.
     """
-    from bench_core.api.orchestration import audited
+    from bench_core.execution.orchestration import audited
 
     check_output(output)
     with doing_again("", run, **arguments) as (asked, show):
@@ -351,7 +354,7 @@ def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **argu
     The stored models predict again and are audited; the metrics stay the same. Learners were
     trained on the old costs: use 'bench run --costs' to train on the new costs.
     """
-    from bench_core.api.orchestration import registry_of, repriced
+    from bench_core.execution.orchestration import registry_of, repriced
     from bench_core.leaderboard.reports import report_for
 
     with doing_again(GO_ON, run, **arguments) as (asked, show):
@@ -378,7 +381,7 @@ def rerun_command(trial: str, **arguments: Any) -> int:
     its fits are repeated from scratch in a separate store. Changed code, data and libraries are
     listed. The exit status is 1 if a number differs.
     """
-    from bench_core.api.orchestration import rerun
+    from bench_core.execution.orchestration import rerun
 
     places = request(**arguments)
     with following() as show:

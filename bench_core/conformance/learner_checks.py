@@ -31,6 +31,7 @@ from bench_core.errors import BenchError
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import PredictedPath, gather, predict_split, readable, units
+from bench_core.execution.score_comparison import close, spreads
 from bench_core.parameters import as_json, decode, encode, parameters
 from bench_core.protocols import CompleteLearner
 from bench_core.results.store_files import load_model, save_model
@@ -304,10 +305,9 @@ def _path(model: Any, splits: Splits, accounting: str = "path") -> PredictedPath
 def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) -> None:
     expect(one.points == two.points, f"{how}: its path differs")
     for name in ("scores", "cost"):
-        a, b = getattr(one, name), getattr(two, name)
-        far = np.abs(a - b).max(initial=0.0)
-        near = far <= tolerance * np.abs(a).max(initial=0.0)
-        expect(near, f"{how}: its {name} differ by up to {far:.3g}")
+        for a, b in zip(getattr(one, name), getattr(two, name), strict=True):
+            near = close(a, b, spreads(a, None), tolerance=tolerance)
+            expect(near.all(), f"{how}: its {name} differ by up to {np.abs(a - b).max():.3g}")
 
 
 def _compares_rows(learner: Any, splits: Splits) -> bool:

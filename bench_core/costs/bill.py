@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray, IntArray
+from bench_core.costs.by_row import PricedRows
 from bench_core.costs.model import Acquired, CostModel, Counts, pays_by_row, words
 from bench_core.data import Queries
 from bench_core.errors import UsageError
@@ -50,6 +51,8 @@ class Bill:
         every = np.repeat(np.arange(rows), counts)  # the row of each physical copy
         physical = Acquired(self.acquired.rows(rows).bits[every], self.acquired.sensors)
         sizes = np.add.reduceat(counts, queries.boundaries[:-1])
+        if isinstance(costs, PricedRows):
+            costs = costs.rows(every)
         cost = _feature_cost(costs, physical, Queries.from_sizes(sizes), len(every))
         return np.asarray(cost[np.cumsum(counts) - counts])
 

@@ -46,9 +46,18 @@ from bench_core.costs.model import (
     SensorPrices,
     price_list,
 )
+from bench_core.costs.price_columns import (
+    bound,
+    members,
+    of_objects,
+    of_rows,
+    with_requirements,
+)
 from bench_core.costs.price_table import (
     FeatureNames,
+    PriceColumn,
     PriceList,
+    Row,
     name_of,
     price_table,
     rows_of_lines,
@@ -142,14 +151,15 @@ def cost_model(
     origins: Sequence[str] = (),
     unused: Unused | None = None,
     complete: Callable[[SensorPrices], SensorPrices] = lambda prices: prices,
+    price_columns: Sequence[str] = (),
 ) -> CostModel:
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
     ``prices`` are the prices used if the file has none. ``models`` are the known models by name.
     ``unused`` gets the file's names and columns that the data do not use. ``complete`` changes the
-    prices of columns in the file. Raises InputError as ``read_costs``, also for an unknown model
-    and for invalid options.
+    prices of columns in the file. ``price_columns`` are the data's columns of prices by row. Raises
+    InputError as ``read_costs``, also for an unknown model and for invalid options.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, unused or Unused())
     made_of = [columns.number[name] for name in origins]  # column of each feature
@@ -173,8 +183,12 @@ def cost_model(
         changed["unit"] = document["unit"]
         if not isinstance(changed["unit"], str):
             raise file.fault("unit", f"unit is {changed['unit']!r}; give it as text")
+    by_row: dict[int, PriceColumn] = {}
     if "costs" in document:
-        prices = complete(replace(_prices(file, document, columns), **changed))
+        prices, by_row = _prices(
+            *(file, document, columns, price_columns),
+            lambda prices: complete(replace(prices, **changed)),
+        )
         prices = prices.of_columns(made_of) if made_of else prices
     elif prices is None:
         raise InputError(
@@ -190,9 +204,25 @@ def cost_model(
 
     options = {key: document[key] for key in model.options if key in document}
     try:
-        return model.from_options(prices, options, feature)
+        costs = model.from_options(prices, options, feature)
     except ValueError as error:
         raise file.fault(next(iter(options), "model"), str(error)) from error
+    return bound(costs, by_row, price_columns, file.fault) if by_row else costs
+
+
+def price_columns_of(source: Any, encoding: str | None = None) -> tuple[PriceColumn, ...]:
+    """Return the sensors that have prices by row in a cost file or its content; () for a cost
+    model and for the name of one."""
+    if isinstance(source, str | Path) and Path(source).is_file():
+        source = cost_text(source, encoding)
+    if not isinstance(source, CostFile):
+        return ()
+    document = _document(source)
+    costs = document.get("costs", document) if isinstance(document, Mapping) else document
+    if isinstance(costs, Mapping):
+        return (*of_objects(costs, source.fault)[1],)
+    columns = FeatureNames(())
+    return (*of_rows(_rows(source, costs, columns), columns)[1],)
 
 
 def _full(document: Any, columns: "_Columns") -> bool:
@@ -233,10 +263,34 @@ def _repeated(place: str, name: str) -> InputError:
     return InputError(f"{place}: feature {name!r} has a second cost; keep one line")
 
 
-def _price_list(file: CostFile, costs: Any, columns: FeatureNames) -> PriceList:
-    """Costs as written in a file (``costs`` is None), or in its parsed JSON or ``costs``."""
+def _price_list(
+    file: CostFile, costs: Any, columns: FeatureNames, others: bool
+) -> tuple[PriceList, list[PriceColumn]]:
+    """Costs as written in a file (``costs`` is None), or in its parsed JSON or ``costs``, and the
+    sensors with prices by row of a table. ``others``: there are other prices."""
+    sensors: list[PriceColumn] = []
+    if isinstance(costs, Mapping) and not _is_table(costs):
+        places = [file.near(key) if isinstance(v, str) else "" for key, v in costs.items()]
+        values, unit = amounts([*zip(places, costs.values(), strict=True)])
+        prices = PriceList([*zip(places, map(name_of, costs), values, strict=True)], unit)
+    else:
+        rows, sensors = of_rows(_rows(file, costs, columns), columns)
+        prices = price_table(rows, columns)
+    if not prices.entries and not sensors and not others:
+        raise InputError(
+            f"{file.path}: no costs in this file; write one line name,cost per feature"
+        )
+    return prices, sensors
+
+
+def _is_table(costs: Mapping[str, Any]) -> bool:
+    return len(costs) > 1 and _all(list, costs.values())
+
+
+def _rows(file: CostFile, costs: Any, columns: FeatureNames) -> Sequence[Row]:
+    """Rows of a price list in a file (``costs`` is None), or in its parsed JSON."""
     first = 1
-    if isinstance(costs, Mapping) and len(costs) > 1 and _all(list, costs.values()):
+    if isinstance(costs, Mapping):
         if len({*map(len, costs.values())}) > 1:
             raise InputError(f"{file.path}: {' and '.join(costs)} differ in length; complete them")
         costs = [[*costs], *map(list, zip(*costs.values(), strict=True))]
@@ -244,24 +298,14 @@ def _price_list(file: CostFile, costs: Any, columns: FeatureNames) -> PriceList:
         titles, first = [*dict.fromkeys(title for record in costs for title in record)], 0
         costs = [titles, *([record.get(title) for title in titles] for record in costs)]
     if costs is None:
-        prices = price_table(rows_of_lines([*file.lines(columns.names)], columns), columns)
-    elif isinstance(costs, Mapping):
-        places = [file.near(key) if isinstance(v, str) else "" for key, v in costs.items()]
-        values, unit = amounts([*zip(places, costs.values(), strict=True)])
-        prices = PriceList([*zip(places, map(name_of, costs), values, strict=True)], unit)
-    elif isinstance(costs, list):
-        places = [f"{file.path}, entry {k}" for k, _ in enumerate(costs, start=first)]
-        rows = costs if _all(list, costs) else [[cost] for cost in costs]
-        width = max(map(len, rows), default=0)
-        cells = [[*row, *[None] * (width - len(row))] for row in rows]
-        prices = price_table([*zip(places, cells, strict=True)], columns)
-    else:
+        return rows_of_lines([*file.lines(columns.names)], columns)
+    if not isinstance(costs, list):
         raise InputError(f"{file.path}: expected a mapping or a list of costs; see --help")
-    if not prices.entries:
-        raise InputError(
-            f"{file.path}: no costs in this file; write one line name,cost per feature"
-        )
-    return prices
+    places = [f"{file.path}, entry {k}" for k, _ in enumerate(costs, start=first)]
+    cells = costs if _all(list, costs) else [[cost] for cost in costs]
+    width = max(map(len, cells), default=0)
+    padded = [[*row, *[None] * (width - len(row))] for row in cells]
+    return [*zip(places, padded, strict=True)]
 
 
 def _all(kind: type, values: Iterable[Any]) -> bool:
@@ -288,7 +332,7 @@ def _cost(file: CostFile, name: str, value: Any, place: str = "") -> float:
     elif is_empty(value):
         fault = "has no price; write one"
     elif not 0 <= cost <= LARGEST_COST:
-        fault = f"costs {value!r}, not a number from 0 to {LARGEST_COST:g}; correct it"
+        fault = f"costs {value!r:.60}, not a number from 0 to {LARGEST_COST:g}; correct it"
     if fault:
         raise InputError(f"{place or file.near(name)}: feature {name!r} {fault}")
     return cost
@@ -330,6 +374,9 @@ class _Columns(FeatureNames):
             column.append(j)
             if name is not None and j is None:
                 if isinstance(value, Mapping):
+                    if any(self.find(str(key)) is not None for key in value):
+                        what = f"unknown key {name!r} holds costs of features; call it costs"
+                        raise self.file.fault(name, what)
                     _cost(self.file, name, value, place)
                 skipped[name] = place
                 continue
@@ -373,8 +420,18 @@ class _Columns(FeatureNames):
             )
 
 
-def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    listing = _price_list(file, document["costs"], columns)
+def _prices(
+    file: CostFile,
+    document: Mapping[str, Any],
+    columns: _Columns,
+    price_columns: Sequence[str],
+    complete: Callable[[SensorPrices], SensorPrices],
+) -> tuple[SensorPrices, dict[int, PriceColumn]]:
+    """Return the prices of columns, and the sensors with prices by row, by number; their price is 0
+    here."""
+    costs, sensors = of_objects(document["costs"], file.fault)
+    listing, more = _price_list(file, costs, columns, bool(sensors))
+    sensors += more
     columns.unused.columns += listing.unused
     names = [name for _, name, _ in listing.entries if name is not None]
     columns.count_from(names)
@@ -385,13 +442,18 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     derived = {
         columns.of(name): columns.members("derived", parents) for name, parents in rules.items()
     }
+    groups_by_row = members(sensors, columns, price_columns, file.fault)
+    for names_by_row in groups_by_row:
+        where = len(listing.entries)
+        listing.groups.append([*range(where, where + len(names_by_row))])
+        listing.entries.extend((file.near(name), name, 0.0) for name in names_by_row)
     cost, shared = columns.arrange(listing, optional=derived)
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
         if not isinstance(value, list):
             raise file.fault(key, f"{key} must be a list of groups; put it in [ ]")
     try:
-        return price_list(
+        prices = price_list(
             cost,
             shared=[
                 *filter(None, shared),
@@ -408,6 +470,15 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
         )
     except ContradictionError as error:
         raise file.fault(columns.names[error.feature], str(error)) from error
+    prices, by_row = complete(prices), dict[int, PriceColumn]()
+    for priced, features in zip(sensors, groups_by_row, strict=True):
+        needed = {s for name in features for s in prices.sensors_of(columns.of(name)).tolist()}
+        sensor = min(needed)
+        if len(needed) > 1 or np.count_nonzero(prices.needed == sensor) > len(features):
+            what = f"sensor {priced.sensor!r}: its features are in another group too; keep one"
+            raise file.fault(priced.sensor, what)
+        by_row[sensor] = priced
+    return with_requirements(prices, by_row, columns, file.fault), by_row
 
 
 def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:

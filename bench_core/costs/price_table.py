@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench_core.costs.amounts import (
     BRACKETS,
@@ -37,6 +37,22 @@ _FEATURE_WORDS = {"name", "feature", "features", "column", "variable", "sensor"}
 _UNIT_TITLES = {"unit", "units", "currency", "währung", "einheit"}
 _EXCEL = re.compile(r'"?sep=.["]?')
 _NUMBERED = re.compile(r"f?(\d+)", re.ASCII)  # feature 7 of an SVMlight file: 7 or f7
+
+
+class PriceColumn(NamedTuple):
+    """A sensor whose prices stand in a column of the data."""
+
+    sensor: str
+    column: str
+    features: tuple[str, ...]  # names or patterns, as ``gpt4o_*``
+    quoted: bool = False  # known before the purchase
+    requires: tuple[str, ...] = ()  # sensors or features bought before
+
+    def among(self, names: Sequence[str]) -> list[str]:
+        """Names that its features list."""
+        patterns = [".*".join(map(re.escape, text.split("*"))) for text in self.features]
+        whole = re.compile("|".join(patterns), re.DOTALL)
+        return [name for name in names if whole.fullmatch(name) and name != self.column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +172,10 @@ def price_table(rows: Sequence[Row], features: FeatureNames) -> PriceList:
     that have two readings.
     """
     rows = [row for row in rows if not all(map(is_empty, row[1]))]
-    if len(rows) == 2 and _row_matches(rows[0][1], features) > max(_matches(rows, features)):
+    if len(rows) > 1 and _row_matches(rows[0][1], features) > max(_matches(rows, features)):
+        if len(rows) > 2:
+            what = f"{len(rows) - 1} lines below a line of features; give one line of prices"
+            raise InputError(f"{rows[1][0]}: {what}, or a line for each feature")
         (_, above), (place, below) = rows  # one row of prices below the names
         rows = [(place, [*pair]) for pair in zip(above, below, strict=True)]
     titles, rows = (rows[0][1], rows[1:]) if _is_header(rows, features) else ([], rows)

@@ -47,7 +47,10 @@ FORMAT = 5
 META, SHARED = "meta.json", "shared"
 TRUTH = "truth."  # prefix of the arrays of ``Splits.truth``
 # Fields of ``Splits`` that ``META`` stores unchanged.
-PLAIN = (*("classes", "class_names", "feature_names", "notes", "stand_in", "costs_assumed"),)
+PLAIN = (
+    *("classes", "class_names", "feature_names", "notes", "stand_in", "costs_assumed"),
+    "price_columns",
+)
 _OURS = (
     *("cautions", "pricing", "readers", "splitting"),
     *("table_options", "user_data", "user_files"),
@@ -201,7 +204,8 @@ def _open_examples(path: Path, arrays: Sequence[str], split: str) -> Examples:
         return None if boundaries is None else Queries(boundaries, array(f"{name}.tags"))
 
     copies = array("multiplicity")
-    return Examples(array("X"), array("y"), queries("queries"), copies, queries("groups"))
+    of_rows = array("X"), array("y"), queries("queries"), copies, queries("groups")
+    return Examples(*of_rows, array("price_columns"))
 
 
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
@@ -216,6 +220,7 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
             ("multiplicity", np.int64, examples.multiplicity),
             ("groups", np.int64, getattr(examples.groups, "boundaries", None)),
             ("groups.tags", np.int64, getattr(examples.groups, "tags", None)),
+            ("price_columns", np.float64, examples.price_columns),
         ):
             if array is not None:
                 yield f"{name}.{what}", np.ascontiguousarray(array, dtype=kind)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.cost_file import CostFile, Unused, cost_model, cost_text, number
 from bench_core.costs.model import (
     NO_UNIT,
@@ -104,8 +105,13 @@ def _costs_for(
     else:
         file = source if isinstance(source, CostFile) else cost_text(source)
         default = splits.prices if splits.cost_model is None else None
-        costs = cost_model(file, splits.names, default, models, splits.origins, unused, complete)
+        costs = cost_model(
+            file, splits.names, default, models, splits.origins, unused, complete,
+            splits.price_columns,
+        )  # fmt: skip
         place = str(file.path)
+    if isinstance(costs, ByRow):
+        costs = costs.on_average(splits.train)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     with charging(f"{place}: the surrogate of cost model {costs.name!r}"):

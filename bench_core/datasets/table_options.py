@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from bench_core.costs.price_table import PriceColumn
 from bench_core.errors import UsageError, option
 from bench_core.option_fields import COLUMN, TEXTS, Form, choice, declared, options_of, whole_number
 
 TASKS = ("ranking", "regression", "binary", "multiclass")
 MARK = Form("a point or a comma", "MARK", fits=lambda value: value in ("", ".", ","))
+CODEC = Form("an encoding that Python knows", "NAME", fits=lambda name: is_codec(name or "utf-8"))
 SHARES = Form(
     "a comma-separated list of fractions, as 0.2,0.2",
     "VALID,TEST",
@@ -18,6 +20,14 @@ SHARES = Form(
     lambda value: isinstance(value, int | float) and 0 < value < 1,
     many=True,
 )
+
+
+def is_codec(name: object) -> bool:
+    """True for the name of an encoding of text."""
+    try:
+        return isinstance(name, str) and "".encode(name) is not None
+    except (LookupError, UnicodeError):
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +69,7 @@ class TableOptions:
     encoding: str = declared(
         "",
         "Encoding of CSV files and price lists that are not UTF-8, such as cp1252.",
-        metavar="NAME",
+        CODEC,
     )
     dates: bool = declared(
         False, "Read date columns (2024-02-01 14:15, 1.2.2024) as days since 1970-01-01."
@@ -90,6 +100,8 @@ class TableOptions:
     share: tuple[float, ...] = declared(
         (), "Fractions of one file for validation and test; default: 0.2,0.2.", SHARES
     )
+
+    prices_by_row: tuple[PriceColumn, ...] = ()  # of the cost file: its columns are no features
 
     def __post_init__(self) -> None:
         for described in options_of(type(self)).values():

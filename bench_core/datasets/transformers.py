@@ -8,7 +8,7 @@ the transformer. Columns passed through keep their names and have their own sens
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from traceback import walk_tb
 from typing import Any
@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.frames import polars_of
-from bench_core.datasets.pricing import by_transformer
+from bench_core.costs.shipped import MODELS
+from bench_core.datasets.pricing import CostSource, by_transformer, with_costs
 from bench_core.datasets.table_options import USUAL, TableOptions
+from bench_core.datasets.traced_columns import traced, under_input_costs
 from bench_core.datasets.user_arrays import array_splits, data_frame, row_values
 from bench_core.errors import InputError, UsageError, check_memory, one_line, unknown
 from bench_core.splits import SPLITS, Splits
@@ -37,10 +39,14 @@ def transformer_splits(
     sample_weight: Any = None,
     options: TableOptions = USUAL,
     fold: int = 0,
+    costs: CostSource | None = None,
 ) -> tuple[Splits, Any]:
     """Return ``array_splits`` of X transformed by ``transformer``: a ColumnTransformer, or a
-    Pipeline with one; and a copy of it fitted on the training rows. Raises InputError and
-    UsageError."""
+    Pipeline with one; and a copy of it fitted on the training rows.
+
+    The splits are under ``costs`` if these name columns of X, not transformers. Raises InputError
+    and UsageError.
+    """
     import pandas as pd
     from sklearn.utils import _safe_indexing
 
@@ -103,7 +109,24 @@ def transformer_splits(
         name: replace(getattr(final, name), multiplicity=getattr(divided, name).multiplicity)
         for name in SPLITS
     }
-    return by_transformer(replace(final, notes=notes, **copies), owners), steps
+    return _priced(replace(final, notes=notes, **copies), owners, steps, costs), steps
+
+
+def _priced(splits: Splits, owners: Sequence[str], steps: Any, costs: CostSource | None) -> Splits:
+    """Return the transformed data with a sensor for each of the transformers ``owners``; under the
+    costs if only columns of X have these names."""
+    shared = by_transformer(splits, owners)
+    before = None if costs is None else traced([steps], len(splits.names))
+    if costs is None or before is None:
+        return shared
+    try:
+        with_costs(shared, costs)
+    except InputError:
+        sizes = [len(encoding.features) for encoding in splits.encodings] or [1] * len(splits.names)
+        with suppress(InputError):  # the caller applies the costs, with its own message
+            priced, inputs = under_input_costs(splits, costs, MODELS, before, sizes)
+            return replace(priced, notes=(*splits.notes, *inputs.notes, *before.notes))
+    return shared
 
 
 def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:

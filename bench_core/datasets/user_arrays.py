@@ -18,12 +18,12 @@ from bench_core._io.digests import digest
 from bench_core._io.frames import pandas_of
 from bench_core.arrays import IntArray
 from bench_core.costs.shipped import to_json
-from bench_core.data import Queries
+from bench_core.data import MOST_ROWS, Queries, Task
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
-from bench_core.datasets.user_data import TablePart, splits_of
+from bench_core.datasets.user_data import TablePart, columns_of_prices, splits_of
 from bench_core.errors import InputError, unknown
 from bench_core.option_fields import listed
 from bench_core.protocols import Source
@@ -90,6 +90,8 @@ def array_splits(
             kind = type(rows).__name__
             raise InputError(f"{name} is a {kind}; give a pair (X, y), or (X, y, queries)")
         cells, labels, ids = (*rows, None)[:3]
+        if ids is None and queries is not None and options.task in ("", Task.RANKING):
+            raise InputError(f"{name} has no queries, which X has; give (X, y, queries)")
         tables[name] = _part(name, cells, labels, ids, None, None, replace(options, keep_column=()))
     column = split if isinstance(split, str) else ""
     return splits_of(tables, replace(options, split=column), fold)
@@ -118,6 +120,8 @@ def _part(
         raise InputError(f"{name} has shape {frame.shape}; give at least one row and one feature")
     if y is None:
         raise InputError(f"{label} is missing: give the label of each row")
+    if queries is None and options.task == Task.RANKING:
+        raise InputError(f"{name}: ranking needs queries: the id of each row's query")
     n = len(frame)
     order = grouped_rows(queries, n)[0]
 
@@ -136,19 +140,26 @@ def _part(
     )
     table = with_decimal_commas(table) if options.decimal == "," else table
     table, notes = with_days(table, texts=options.dates)
+    prices = columns_of_prices(table, options)
+    by_row = {priced.column for priced in options.prices_by_row}
     weights, copies = column_of(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)
         if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
             what = "weights count copies of rows, in whole numbers from 1"
             raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
+        if copies.sum(dtype=np.float64) > MOST_ROWS:
+            raise InputError(f"sample_weight: more than {MOST_ROWS} copies in all; scale them")
     name_of_ids = "" if isinstance(queries, Queries) else "queries"  # a place is not an id
     ids = column_of(queries, "queries", name_of_ids)
     return TablePart(
-        *(table, table.names, labels, ids, column_of(split, "split")),
+        table,
+        tuple(column for column in table.names if column not in by_row),
+        *(labels, ids, column_of(split, "split")),
         notes=tuple(notes),
         named=named,
         copies=copies,
+        prices=prices,
     )
 
 
@@ -175,13 +186,17 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
     try:
         if isinstance(X, Mapping):
-            X = pd.DataFrame({column: pandas_of(cells) for column, cells in X.items()})
+            columns = {column: pandas_of(cells) for column, cells in X.items()}
+            sizes = {len(cells) if hasattr(cells, "__len__") else 0 for cells in columns.values()}
+            X = pd.DataFrame(columns)
+            if sizes != {len(X)}:  # pandas fills rows that a column lacks
+                raise ValueError("sizes of columns")
         elif isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
             X = pd.DataFrame(X)
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{name}: its rows have different lengths ({error}); give a table (n, d)"
+            f"{name}: its rows have different lengths, or its columns; give a table (n, d)"
         ) from error
     if isinstance(X, pd.DataFrame) or X.dtype.names:
         X = pd.DataFrame(X)

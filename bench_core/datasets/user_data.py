@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.costs.price_table import PriceColumn
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import unit_prices
-from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
     DataColumn,
@@ -53,7 +53,7 @@ from bench_core.datasets.readers.tables import (
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import TableOptions
 from bench_core.encoding import MISSING, ColumnEncoding
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, option, unknown
 from bench_core.splits import CUT, MOST_CLASSES, SPLITS, Note, Splits, task_of_labels
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Part:
     formats: Mapping[str, str] = field(default_factory=dict)  # of columns (``ColumnEncoding``)
     copies: IntArray | None = None  # (n,) that a row represents
     query: str = ""  # what names the queries, "" if they are only numbered
+    prices: FloatArray | None = None  # (n, c) of ``TableOptions.prices_by_row``
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -127,8 +128,52 @@ class Part:
             unit=self.unit[units],
             split=None,
             copies=None if self.copies is None else self.copies[rows],
+            prices=None if self.prices is None else self.prices[rows],
             place=lambda row: self.place(int(numbers[row])),
         )
+
+
+PricedColumns = Sequence[tuple[PriceColumn, DataColumn]]
+"""Sensors with prices by row, and the columns of their prices."""
+
+
+def columns_of_prices(
+    table: DataTable, options: TableOptions, others: Collection[str] = ()
+) -> PricedColumns:
+    """Return the columns of prices in a table. Raises InputError for unknown ones, and for the
+    columns ``others``, which have another role."""
+    for priced in options.prices_by_row:
+        what = ""
+        if priced.column not in table.names:
+            what = unknown("column", priced.column, table.names)
+        elif priced.column in others:
+            what = f"column {priced.column!r} has another role"
+        if what:
+            raise InputError(f"{table.path}: prices of sensor {priced.sensor!r}: {what}")
+    return [(priced, table.column(priced.column)) for priced in options.prices_by_row]
+
+
+def with_prices(rows: Part, columns: PricedColumns) -> Part:
+    """Return a part with the prices (n, c) of its rows, 0 where nothing was bought.
+
+    Raises InputError for a negative price, and for none where a feature of its sensor has a value.
+    """
+    prices: dict[str, FloatArray] = {}
+    for priced, column in columns:
+        values = column.numbers()
+        at = f"column {column.name!r}: the price of sensor {priced.sensor!r}"
+        if (values < 0).any():
+            row = int(np.argmax(values < 0))
+            raise InputError(f"{column.place(row)}, {at} is {values[row]:g}; correct it")
+        missing = np.isnan(values)
+        if missing.any():
+            cells = rows.frame[priced.among(rows.columns)]
+            bought = ((cells.notna()) & (cells != "")).to_numpy().any(axis=1) & missing
+            if bought.any():
+                what = "is missing, but it has values there; fill in one or leave out the other"
+                raise InputError(f"{column.place(int(np.argmax(bought)))}, {at} {what}")
+        prices[priced.column] = np.where(missing, 0.0, values)
+    return replace(rows, prices=np.column_stack([*prices.values()])) if prices else rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +190,7 @@ class TablePart:
     named: bool = True  # the columns have names
     guessed: tuple[str, ...] = ()  # columns whose role was guessed from their name
     copies: IntArray | None = None  # (n,) that a row represents
+    prices: PricedColumns = ()
 
     @property
     def path(self) -> Path:
@@ -188,13 +234,18 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
         queries, unit, words = None, hashed(np.arange(len(y))), None
         order: IntArray | slice = slice(None)
         if raw.query is not None:
-            texts = raw.query.texts()
-            if raw.query.name in raw.guessed:  # if its rows lie apart, it may be a feature
-                with raw.found(raw.query):
-                    grouped(texts, raw.table.place)
+            with raw.found(raw.query):
+                texts = raw.query.texts()
             number, ids = pd.factorize(texts)  # in order of first appearance
             if np.any(np.diff(number) < 0):
                 order = np.argsort(number, kind="stable")
+                if (column := raw.query.name) in raw.guessed:  # it may be a feature
+                    row = int(np.argmax(np.diff(number) < 0)) + 1
+                    with raw.found(raw.query):
+                        raise InputError(
+                            f"{raw.table.place(row)}: other queries lie between the rows of query "
+                            f"{texts[row]!r}; give {option('query', column)} if that is the query"
+                        )
             queries = Queries.from_sizes(np.bincount(number))
             digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
             unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
@@ -203,13 +254,16 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
                 words = _words(raw.split)
         typed = raw.table.written is None
         by_split[name] = Part(
-            *(raw.path, frame.iloc[order], y[order], queries, unit),
+            *(raw.path, frame, y[order], queries, unit),
             *(words if words is None else words[order], _in_order(raw.label.place, order)),
             typed=typed,
             formats=raw.table.formats,
             copies=raw.copies if raw.copies is None else raw.copies[order],
             query="" if raw.query is None else raw.query.name,
         )
+        unsorted = with_prices(by_split[name], raw.prices)  # as the lines of the file
+        prices = None if unsorted.prices is None else unsorted.prices[order]
+        by_split[name] = replace(unsorted, frame=frame.iloc[order], prices=prices)
     by_split[next(iter(raw_parts))] = replace(by_split[next(iter(raw_parts))], notes=tuple(notes))
     return {name: by_split[name] for name in parts}
 
@@ -291,7 +345,7 @@ def splits_of(
     train, valid, test = (
         Examples(
             X[n], y[n], part.queries if ranking else None, part.copies,
-            None if ranking else part.queries,
+            None if ranking else part.queries, part.prices,
         )
         for n, part in ((n, parts[n]) for n in SPLITS)
     )  # fmt: skip
@@ -299,12 +353,17 @@ def splits_of(
         train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,
         notes=tuple(notes), costs_assumed=True,
         encodings=encodings, class_names=classes,
+        price_columns=(*dict.fromkeys(priced.column for priced in options.prices_by_row),),
     )  # fmt: skip
 
 
 def _ids_in_two(parts: Mapping[str, Part]) -> Iterator[str]:
     """Yield a note for each two parts that have ids of queries in common."""
     for (a, first), (b, second) in combinations(parts.items(), 2):
+        shorter = min(len(first.unit), len(second.unit))
+        alike = np.array_equal(first.unit[:shorter], second.unit[:shorter])
+        if alike and first.numbered and second.numbered:
+            continue  # numbers from 1 in each file
         if first.query and second.query and (count := len(np.intersect1d(first.unit, second.unit))):
             yield (
                 f"{count} of {len(second.unit)} ids of {second.query!r} in {b} are in {a} too: if "
@@ -437,7 +496,7 @@ def frame_encodings(
 
 
 def _task(name: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
-    without = [part.path for part in parts.values() if part.queries is None]
+    without = [part for part in parts.values() if part.queries is None]
     if len({part.labels.dtype.kind for part in parts.values()}) > 1:  # of SVMlight and a table
         path = parts["train"].path
         raise InputError(f"{path}: labels are text here or elsewhere and numbers in another file")
@@ -449,10 +508,10 @@ def _task(name: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
             task, reason = task_of_labels(parts["train"].labels)
         notes.append(f"task: {task}, because {reason}; --task (in Python task=) changes it")
     if task is Task.RANKING and without:
-        raise InputError(
-            f"{without[0]}: ranking needs queries; add qid, a file {without[0].name}.query, "
-            f"or {option('query', like='COLUMN')}"
-        )
+        first, remedy = without[0], f"give {option('query', like='COLUMN')}"
+        if first.numbered:
+            remedy = f"add qid, or a file {first.path.name}.query"
+        raise InputError(f"{first.path}: ranking needs queries; {remedy}")
     return task
 
 
@@ -467,6 +526,14 @@ def _numbered(
         raise InputError(
             f"{train.path}: all labels of the training rows are {class_name(values[0])}, so "
             "there is nothing to learn; give rows with different labels"
+        )
+    if task is Task.RANKING and not _differ_in_a_query(train.labels, train.queries):
+        what = "the rows of each training query have equal labels: there is no order to learn"
+        notes.append(f"{what}; name queries of several rows")
+    if text and len(values) > max(ONE_HOT, len(train) / 2):
+        raise InputError(
+            f"{train.path}: {len(values)} different labels in {len(train)} training rows are too "
+            "many for classes; give another label"
         )
     if positive and task is not Task.BINARY:
         raise InputError(f"{option('positive', positive)}: a {task} task has no positive class")
@@ -523,6 +590,13 @@ def _numbered(
             )
     codes = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)
     return {n: codes[np.searchsorted(values, parts[n].labels)] for n in SPLITS}, names
+
+
+def _differ_in_a_query(labels: NDArray[Any], queries: Queries | None) -> bool:
+    """True if some rows of a query have different labels."""
+    assert queries is not None
+    first = np.repeat(labels[queries.boundaries[:-1]], queries.sizes)
+    return bool((labels != first).any())
 
 
 def class_name(label: Any) -> str:

@@ -31,6 +31,7 @@ from bench_core.splits import Splits
 
 FILE = "datasets.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_NAMES = "letters, digits, '-', '_'"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def read_entries(path: Path) -> list[type[Any]]:
 def _entry(path: Path, name: str, table: Any) -> type[Any]:
     """Return the class of one table."""
     if not isinstance(table, Mapping) or not _NAME.fullmatch(name):
-        raise InputError(f"{path}: {name!r}: expected a table [NAME] of letters, digits, '-', '_'")
+        raise InputError(f"{path}: {name!r}: expected a table [NAME] of {_NAMES}")
     place = f"{path}, [{name}]"
     try:
         with spelt(_as_keys):
@@ -145,6 +146,12 @@ def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = Non
     for folder in dict.fromkeys(folders):
         add_own_data(registry, folder)
     return registry
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError for a name that cannot be a table of ``datasets.toml``."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--name {name!r}: expected {_NAMES}, a letter or digit first")
 
 
 def project_names() -> list[str]:

@@ -11,14 +11,22 @@ from pathlib import Path
 import numpy as np
 
 from bench_core._io.text import PACKED, other_format, read_beginning
+from bench_core.costs.cost_file import price_columns_of
 from bench_core.datasets.data_folder import local_path
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.svmlight import find_side_car, read_svmlight
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.splitting import hashed
-from bench_core.datasets.table_options import TableOptions
-from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
+from bench_core.datasets.table_options import USUAL, TableOptions
+from bench_core.datasets.user_data import (
+    MERGED,
+    Part,
+    TablePart,
+    columns_of_prices,
+    splits_of,
+    with_prices,
+)
 from bench_core.errors import InputError, one_line, option, unknown
 from bench_core.option_fields import FILE, choice, declared, listed
 from bench_core.protocols import Source
@@ -31,6 +39,8 @@ ROLES = ("label", "query", "split")  # options that name a column
 PATHS = ("train", "valid", "test", "costs")  # fields of ``FileData``
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
+PRICES = ".prices.csv"
+"""End of the name of a file with the prices by row of an SVMlight file."""
 UNUSED = (".weight", ".init", ".position", ".base_margin")  # of LightGBM and XGBoost
 
 
@@ -88,7 +98,10 @@ class FileData(TableOptions):
         Raises InputError for unusable files, with file, line and remedy.
         """
         columns: dict[str, None] = {}  # of all files
-        options: TableOptions = self
+        by_row = self.prices_by_row
+        if self.costs:
+            by_row = price_columns_of(local_path(self.costs), self.encoding) or by_row
+        options: TableOptions = replace(self, prices_by_row=by_row)
         parts: dict[str, Part | TablePart] = {}
         for name in SPLITS:
             if path := getattr(self, name):
@@ -102,7 +115,8 @@ class FileData(TableOptions):
                     raise InputError(
                         f"{self.train}: {option(word)}: {unknown('column', name, columns)}"
                     )
-        options = replace(self, keep_column=(*_names_in(self.keep_column, columns),))
+        keep = (*_names_in(self.keep_column, columns),)
+        options = replace(self, keep_column=keep, prices_by_row=by_row)
         splits = splits_of(parts, options, fold)
         if self.costs:
             splits = with_costs(splits, self.costs, encoding=self.encoding, groups=self.groups)
@@ -127,8 +141,13 @@ def read_part(
 
     columns = {} if columns is None else columns
     if other := other_format(path):
-        raise InputError(f"{path}: {other}, no table; save its rows as CSV, Parquet or SVMlight")
+        raise InputError(
+            f"{path}: {other}, which is not read; save its rows as CSV, Parquet or SVMlight"
+        )
     if format in ("csv", "parquet") or (not format and is_table(path)):
+        for name in ("index_base", "unwritten"):
+            if (value := getattr(options, name)) != getattr(USUAL, name):
+                raise InputError(f"{path}: {option(name, value)} is for SVMlight; leave it out")
         text = {options.query, options.split, *QUERIES, SPLIT}
         table = read_table(path, format, text, options.decimal == ",", options.encoding)
         columns.update(dict.fromkeys(table.names))
@@ -153,9 +172,24 @@ def read_part(
     unused = [f"{path.name}{end}" for end in UNUSED if Path(f"{path}{end}").is_file()]
     notes = [f"{name} is not used: all rows count alike" for name in unused]
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
-    part = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
+    numbered = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
+    if options.prices_by_row:
+        columns_read = columns_of_prices(_side_table(path, len(rows.y)), options)
+        numbered = with_prices(numbered, columns_read)
     query = "" if rows.qids is None else "qid"
-    return replace(part, numbered=True, unwritten=fill, notes=tuple(notes), query=query)
+    return replace(numbered, numbered=True, unwritten=fill, notes=tuple(notes), query=query)
+
+
+def _side_table(path: Path, rows: int) -> DataTable:
+    """Read the prices by row of an SVMlight file, a CSV file next to it."""
+    side = Path(f"{path}{PRICES}")
+    if not side.is_file():
+        what = "has columns of prices: write them, with a header, into"
+        raise InputError(f"{path}: the cost file {what} {side.name} next to it")
+    table = read_table(side, "csv", set())
+    if len(table) != rows:
+        raise InputError(f"{side}: {len(table)} rows of prices for {rows} rows in {path.name}")
+    return table
 
 
 def is_table(path: Path) -> bool:
@@ -187,25 +221,33 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
             f"{path}, line 1: one column only, {table.names[0]!r:.60}; separate cells by commas, "
             "semicolons or tabs"
         )
+    drop = _names_in(options.drop, table.names)
+    roles = dict.fromkeys(drop, "drop")  # of columns
     for role in ROLES:
         column = getattr(options, role)
         if column and column not in table.names:
             what = unknown("column", column, table.names)
             raise InputError(f"{path}, line 1: {option(role)}: {what}")
+        if column in roles:
+            both = f"{option(role)} and {option(roles[column])}"
+            raise InputError(f"{path}: {both} name the same column {column!r}; choose one")
+        if column:
+            roles[column] = role
     notes: list[str] = []
-    drop = _names_in(options.drop, table.names)
     there = [name for name in table.names if name not in drop]
+    free = [name for name in there if name not in roles]
     guessed = (
-        "" if options.query else _first(there, QUERIES),
-        "" if options.split else _first(there, (SPLIT,)),
+        "" if options.query else _first(free, QUERIES),
+        "" if options.split else _first(free, (SPLIT,)),
     )
     query, split = options.query or guessed[0], options.split or guessed[1]
-    left_out = {query, split, *drop}
-    label = options.label or _first(there, LABELS)
+    left_out = {query, split, *drop, *(priced.column for priced in options.prices_by_row)}
+    label = options.label or _first(free, LABELS)
     if not options.label:
         label = label or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in left_out and n != label)
+    prices = columns_of_prices(table, options, {label, query, split})
     if options.decimal == ",":
         table = with_decimal_commas(table, {query, split})
     if options.dates:
@@ -221,6 +263,7 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
         table.column(split) if split else None,
         tuple(notes),
         guessed=guessed,
+        prices=prices,
     )
 
 

@@ -26,7 +26,7 @@ a new process. It has never seen the hidden values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.by_row import ByRow, on_rows
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.errors import UsageError, check_memory
@@ -292,7 +293,8 @@ class _Audit:
         point, n = (*self.path.points, *self.path.others)[k], len(rows)
         try:
             if CAP in point:
-                found = model.predict_capped(features, point[CAP], self.costs)
+                costs = on_rows(self.costs, self.examples, rows)
+                found = model.predict_capped(features, point[CAP], costs)
             else:
                 found = model.predict_at(features, point)
             answer = _Answer.of(plain(found, n, self.costs, self.classes), n)
@@ -312,17 +314,19 @@ class _Audit:
     def _mask(self, bits: NDArray[np.uint64]) -> BoolArray:
         return Acquired(bits, self.costs.sensors).unpack()
 
-    def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
+    def _cost(self, block: _Block, answer: _Answer, costs: CostModel | None = None) -> FloatArray:
+        """Cost (n,) of an answer, under the trial's cost model if no other is given."""
         bill = Bill(Acquired(answer.bits, self.costs.sensors), answer.splits, answer.trees)
         copies, n = self.examples.weights[block.rows], len(block.rows)
-        feature = bill.feature_cost(self.costs, n, block.features.queries, copies)
-        return feature + bill.evaluation_cost(self.costs, n)
+        costs = on_rows(self.costs, self.examples, block.rows) if costs is None else costs
+        feature = bill.feature_cost(costs, n, block.features.queries, copies)
+        return feature + bill.evaluation_cost(costs, n)
 
     def _answers(
         self, model: Any, features: Features, doing: str, finite: bool = False
     ) -> list[_Answer]:
         """Predictions of the model at all points on a copy of a block."""
-        copy = Features(features.X.copy(), features.queries)  # to detect changes
+        copy = replace(features, X=features.X.copy())  # to detect changes
         points, answers = [], []
         try:
             for prediction in predictions(model, copy, self.costs, self.classes, finite=finite):
@@ -347,7 +351,9 @@ class _Audit:
         sample = self.rng.random(len(block.rows)) < 0.5
         sample[queries.boundaries[:-1]] = True
         sizes = np.add.reduceat(sample.astype(np.int64), queries.boundaries[:-1])
-        fewer = Features(block.features.X[sample], Queries.from_sizes(sizes))
+        prices = block.features.prices
+        prices = None if prices is None else prices[sample]
+        fewer = Features(block.features.X[sample], Queries.from_sizes(sizes), prices)
         doing = "where other rows of its query are left out, although it has independent_rows"
         answers, those = self._answers(self.model, fewer, doing), np.flatnonzero(sample)
         paired = zip(self.path.points, block.answers, answers, strict=True)
@@ -408,11 +414,13 @@ class _Audit:
         features, here, _ = gather(block.features, np.unique(block.unit_of[rows]))
         queries = features.queries
         names = tuple(map(str, range(features.X.shape[1])))
-        predictor = Predictor(Folder(program, self.costs, names, {}))
+        # a program is served at mean prices where it is not told the row's own
+        served = self.costs.base if isinstance(self.costs, ByRow) else self.costs
+        predictor = Predictor(Folder(program, served, names, {}))
         answer = predictor.replay if on_demand else predictor.predict_features
         by_program, by_model = answer(features.X, queries), block.answers[p]
         bought = self._mask(by_model.bits[here])
-        cost = self._cost(block, by_model)[here]
+        cost = self._cost(block, by_model, served)[here]
         # copies of a row may share its bill, which a program does not know
         price_by_row = pays_by_row(self.costs)
         shared = self.examples.multiplicity is not None and not price_by_row
@@ -472,7 +480,7 @@ class _Audit:
         for by, values in (("NaN", np.float32(np.nan)), ("other rows' values", others)):
             doing = f"where {what} are replaced by {by}"
             X = np.where(hidden, values, features.X)
-            yield doing, self._answers(self._blind, Features(X, features.queries), doing)
+            yield doing, self._answers(self._blind, replace(features, X=X), doing)
 
 
 def _until(order: Any, steps: IntArray) -> IntArray:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
+from bench_core.costs.by_row import PricedRows
 from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.results.budgets import CAP
@@ -83,6 +84,10 @@ class CappedRows:
         n = len(scores)
         self.limit, self.scores, self._costs = limit, scores, costs
         self._price, self._together = price, together
+        # a metered price is known only afterwards: the purchase made last may exceed the cap
+        self._metered: FloatArray | None = None
+        if isinstance(costs, PricedRows) and not costs.quoted.all():
+            self._metered = np.where(costs.metered(), costs.price(), 0.0)
         self.bits = np.array(Acquired.nothing(costs.sensors).rows(n).bits)
         self.feature, self.evaluation, self._splits, self._trees = np.zeros((4, n))
         self._going = np.ones(n, dtype=bool)
@@ -90,7 +95,12 @@ class CappedRows:
     @property
     def cost(self) -> FloatArray:
         """Total cost; a sum that exceeds the cap only by rounding is set to the cap."""
-        return np.minimum(self.feature + self.evaluation, self.limit)
+        cost = self.feature + self.evaluation
+        return np.where(cost <= self.limit * (1 + ROUNDING), np.minimum(cost, self.limit), cost)
+
+    def put(self, scores: FloatArray, bill: Bill, feature: FloatArray) -> None:
+        """Take the answers of a policy, which kept the cap, with their costs (n,)."""
+        self.scores[:], self.bits[:], self.feature[:] = scores, bill.acquired.bits, feature
 
     def take(
         self, scores: FloatArray, bill: Bill, feature: FloatArray, evaluation: FloatArray
@@ -113,12 +123,15 @@ class CappedRows:
             both = Bill(Acquired(union, bill.acquired.sensors), splits, trees)
             feature, evaluation = self._price(both)
         over = self._going & (feature + evaluation > self.limit * (1 + ROUNDING))
+        if self._metered is not None and over.any():
+            over &= feature + evaluation - self._last_price(union) >= self.limit
         if self._together is not None and over.any():  # one row stops its whole query
             starts, sizes = self._together.boundaries[:-1], self._together.sizes
             over = self._going & np.repeat(np.logical_or.reduceat(over, starts), sizes)
         # the bill of rows that all buy and evaluate the same is known in advance
         alike = n > 1 and len(bill.acquired.bits) == 1
         alike = alike and np.ndim(bill.splits) == np.ndim(bill.trees) == 0
+        alike = alike and self._metered is None
         if over.any() and not alike:
             self._stop(np.flatnonzero(over), union, evaluation)
         self._going &= ~over
@@ -127,14 +140,33 @@ class CappedRows:
         self.feature[go], self.evaluation[go] = feature[go], evaluation[go]
         self._splits[go], self._trees[go] = splits[go], trees[go]
 
+    def _new(self, union: NDArray[np.uint64]) -> BoolArray:
+        """Sensors (n, s) that this point adds to each row."""
+        return Acquired(union & ~self.bits, self._costs.sensors).unpack()
+
+    def _last_price(self, union: NDArray[np.uint64]) -> FloatArray:
+        """Lowest metered price (n,) that this point adds: that of the last purchase if the dearest
+        is made first; 0 if it adds none."""
+        assert self._metered is not None
+        added = self._new(union) & (self._metered > 0)
+        lowest = np.where(added, self._metered, np.inf).min(axis=1, initial=np.inf)
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
     def _stop(self, rows: IntArray, union: NDArray[np.uint64], evaluation: FloatArray) -> None:
         """Bill the maximum cost of these rows before the first sensor that did not fit."""
         room = np.maximum(self.limit - self.feature[rows] - self.evaluation[rows], 0.0)
-        costs, buys = self._costs, room
-        if type(costs) is SensorPrices:
-            new: BoolArray = Acquired(union[rows] & ~self.bits[rows], costs.sensors).unpack()
-            fits = new & (costs.sensor <= room[:, None] + ROUNDING * self.limit)
-            buys = fits @ costs.sensor
+        costs, buys, excess = self._costs, room, np.zeros(len(rows))
+        price: Any = costs.sensor if type(costs) is SensorPrices else None
+        if isinstance(costs, PricedRows) and type(costs.base) is SensorPrices:
+            price = costs.price()[rows]
+        if price is not None:
+            new = self._new(union)[rows]
+            fits = new & (price <= room[:, None] + ROUNDING * self.limit)
+            if self._metered is not None:
+                dearest = np.where(new, self._metered[rows], 0.0)
+                excess = dearest.max(axis=1, initial=0.0)
+                fits |= dearest > 0
+            buys = np.where(fits, price, 0.0).sum(axis=1) - excess
         more = np.minimum(room, np.maximum(evaluation[rows] - self.evaluation[rows], 0.0))
         self.evaluation[rows] += more
-        self.feature[rows] += np.minimum(room - more, buys)
+        self.feature[rows] += np.minimum(room - more, buys) + excess

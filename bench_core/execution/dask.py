@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from bench_core.errors import BenchError, InputError, UsageError, one_line, option
-from bench_core.execution.events import Event
 from bench_core.execution.runner import Reused
 from bench_core.execution.work import work
 from bench_core.planning.job_files import Cutter, begin_shard, job_text, parse_job
-from bench_core.planning.plan import Plan
+from bench_core.planning.plan import Event, Plan
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import take
 from bench_core.results.records import Job, Outcome, Status

@@ -45,9 +45,9 @@ from bench_core._io.machine import (
 )
 from bench_core.errors import NO_MEMORY, one_line
 from bench_core.execution.contract import LONGEST_LINE, LONGEST_TEXT
-from bench_core.execution.events import OnEvent, news
 from bench_core.execution.fitting import metrics_of
 from bench_core.execution.trial import attempt
+from bench_core.planning.plan import OnEvent, news
 from bench_core.results.records import Job, Outcome, Status
 
 START_SECONDS = 60.0

@@ -22,6 +22,7 @@ from bench_core._io.large_arrays import inputs_digest, shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.contracts import learner_of
+from bench_core.costs.by_row import with_known_prices
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
@@ -89,7 +90,8 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     with install_timer("numba:compiler_lock", clock.leave_out):
         started = clock.now()
         learner_of(learner).needs()  # computing needs is part of training
-        model = learner.fit(splits.train, splits.valid, splits.prices, context)
+        rows = (replace(part, price_columns=None) for part in (splits.train, splits.valid))
+        model = learner.fit(*rows, splits.prices, context)
         seconds = clock.now() - started
     save_model(state_path(spec.states, spec.key), model)
     return FitResult(max(0.0, seconds), peak_rss_mb())
@@ -201,7 +203,10 @@ def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping
 def open_splits(spec: FitSpec | TrialSpec, rows: Sequence[str] = SPLITS) -> Splits:
     """Open prepared data as memory maps (``open_prepared``), with the given cost model."""
     splits = open_prepared(Path(spec.data), rows)
-    return splits.under(load_costs(spec.states, spec.costs)) if spec.costs else splits
+    splits = splits.under(load_costs(spec.states, spec.costs)) if spec.costs else splits
+    rows_of = (splits.train, splits.valid, splits.test)
+    train, valid, test = (with_known_prices(part, splits.costs) for part in rows_of)
+    return replace(splits, train=train, valid=valid, test=test)
 
 
 def find_metric(name: str, plugins: Sequence[str]) -> Metric:
@@ -261,5 +266,6 @@ def fit_in_process(
 
     facts = splits, splits.task, splits.classes, splits.feature_names
     context = Context(*facts, metric, seed, threads, fitted, shared, trained)
+    rows = (replace(part, price_columns=None) for part in (splits.train, splits.valid))
     with one_blas_thread():
-        return learner.fit(splits.train, splits.valid, splits.prices, context)
+        return learner.fit(*rows, splits.prices, context)

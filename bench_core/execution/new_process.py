@@ -33,6 +33,8 @@ class ModelElsewhere:
     def __init__(self, state: Path) -> None:
         self._state = state
         self._process: subprocess.Popen[bytes] | None = None
+        self.fault = ""
+        """Reason why the process cannot load the model, if so."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +58,8 @@ class ModelElsewhere:
             self._ask("load")
         except MemoryError:
             raise
-        except Exception:
+        except Exception as error:
+            self.fault = f"{type(error).__name__}: {error}"
             return self.load_here()
         return self
 

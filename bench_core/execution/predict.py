@@ -15,6 +15,7 @@ from bench_core._io.large_arrays import zeros
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
+from bench_core.costs.by_row import ByRow, PricedRows, on_rows
 from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
@@ -58,7 +59,8 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         start, stop = int(boundaries[first]), int(boundaries[last])
         X = np.array(features.X[start:stop], dtype=np.float32, order="C")
         inside = None if features.queries is None else features.queries.select(first, last)
-        yield Block(slice(start, stop), Features(X, inside))
+        prices = None if features.prices is None else np.array(features.prices[start:stop])
+        yield Block(slice(start, stop), Features(X, inside, prices))
         first = last
 
 
@@ -85,7 +87,8 @@ def gather(
         rows = rows[np.lexsort((rng.random(len(rows)), unit_of))]
     queries = None if features.queries is None else Queries.from_sizes(sizes)
     X = np.array(features.X[rows], dtype=np.float32, order="C")
-    return Features(X, queries), rows, unit_of
+    prices = None if features.prices is None else features.prices[rows]
+    return Features(X, queries, prices), rows, unit_of
 
 
 @dataclass(slots=True, eq=False)
@@ -157,8 +160,9 @@ def predict_split(
         rows, queries, seconds = block.rows, block.features.queries, 0.0
         weights = copies[rows]
         points, parts, bought_in = [], [], {}
-        buyers = _Buyers(costs, weights, queries)
-        under = caps.start(model, costs, queries, weights) if caps else []
+        here = on_rows(costs, examples, rows)
+        buyers = _Buyers(here, weights, queries)
+        under = caps.start(model, here, queries, weights) if caps else []
 
         def add(feature: FloatArray, evaluation: FloatArray, bought: FloatArray) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
@@ -183,9 +187,9 @@ def predict_split(
             started = time.perf_counter()
         for k, answers in enumerate(under, start=len(points)):
             if knows_cap:
-                capped = model.predict_capped(block.features, answers.limit, costs)
+                capped = model.predict_capped(block.features, answers.limit, here)
                 bill = plain(capped, len(weights), costs, classes).bills["path"]
-                answers.take(capped.scores, bill, buyers.pay(bill)[0], np.zeros(len(weights)))
+                answers.put(capped.scores, bill, buyers.pay(bill)[0])
                 if bill.order is not None:
                     bought_in[k] = _steps(bill.order, first, weights)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
@@ -239,7 +243,8 @@ def predict_split(
 def keeps_caps(model: Any, costs: CostModel) -> bool:
     """True for a policy, which receives the remainder of a cap, if only sensors have costs. Not for
     a subclass, which may show cells to its policy."""
-    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
+    base = costs.base if isinstance(costs, ByRow) else costs
+    sensors_alone = type(base) is SensorPrices and not base.split and not base.tree
     return type(model) is Sequential and sensors_alone
 
 
@@ -265,13 +270,15 @@ class _Buyers:
 
     def __init__(self, costs: CostModel, copies: FloatArray, queries: Queries | None) -> None:
         self.costs, self.copies, self.queries = costs, copies, queries
-        self.additive = type(costs) is SensorPrices
+        self.by_row = costs if isinstance(costs, PricedRows) else None
+        base = costs if self.by_row is None else self.by_row.fixed()
+        self.additive = type(base) is SensorPrices
         self.meter: Any = None
         if len(copies) >= METER_ROWS:
             from bench_core.costs.meter import Meter
 
             # for non-additive costs it only counts the buyers
-            price: Any = costs.sensor if type(costs) is SensorPrices else np.zeros(costs.sensors)
+            price: Any = base.sensor if type(base) is SensorPrices else np.zeros(costs.sensors)
             self.meter = Meter(price, copies)
 
     def pay(self, bill: Bill) -> tuple[FloatArray, FloatArray]:
@@ -283,6 +290,8 @@ class _Buyers:
             bought = _count(bill.acquired, self.copies)
         if feature is None or not self.additive:
             feature = bill.feature_cost(self.costs, n, self.queries, self.copies)
+        elif self.by_row is not None:
+            feature += self.by_row.own_cost(bill.acquired)
         return feature, bought
 
 

@@ -12,10 +12,18 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Self
 
 from bench_core._io.machine import memory
-from bench_core.execution.events import Event, OnEvent, news
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
-from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
+from bench_core.planning.plan import (
+    Event,
+    OnEvent,
+    Plan,
+    about_run,
+    fits_left,
+    news,
+    trials_left,
+    trials_skipped,
+)
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
 from bench_core.results.records import (
@@ -313,7 +321,7 @@ def carry_out_audit(
             wrong = f"{where}: the store has {what} {then!s:.40}, the model gives {now!s:.40}"
             verdict = Verdict("failed", wrong)
         verdict = writer.audit(key, verdict)
-        if verdict.word in ("failed", "declared"):
+        if verdict.reason:
             word = "audit failed" if verdict.word == "failed" else verdict.word
             failures.append((title, word, verdict.reason))
 

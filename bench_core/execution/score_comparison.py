@@ -48,19 +48,24 @@ def spreads(scores: FloatArray, queries: Queries | None) -> list[Spread]:
 
 
 def close(
-    before: FloatArray, after: FloatArray, scale: list[Spread], queries: Queries | None = None
+    before: FloatArray,
+    after: FloatArray,
+    scale: list[Spread],
+    queries: Queries | None = None,
+    tolerance: float = TOLERANCE,
 ) -> BoolArray:
     """True for rows (n,) with equal scores (n,) or (n, K), except for rounding errors. ``scale``
     are the ``spreads`` of many rows at the same point."""
+    largest = max(LARGEST, tolerance)
     same = np.ones(len(before), dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.maximum(np.abs(before), np.abs(after)).reshape(len(before), -1)
         pairs = zip(_views(before, queries), _views(after, queries), scale, strict=True)
         for first, second, (middle, spread) in pairs:
-            slack = TOLERANCE * size
-            most = LARGEST * (np.abs(first - middle) + spread)
+            slack = tolerance * size
+            most = largest * (np.abs(first - middle) + spread)
             slack = np.where(spread > 0, np.minimum(slack, most), slack)
-            near = np.abs(first - second) <= TOLERANCE * spread + slack
+            near = np.abs(first - second) <= tolerance * spread + slack
             same &= (near | (first == second)).all(axis=1)
     return same
 

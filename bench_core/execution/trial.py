@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,6 +109,9 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             accounting=spec.accounting,
             fresh=elsewhere.fresh if spec.audit_mode == "full" else elsewhere.load_here,
         )
+        if elsewhere.fault and not verdict.reason:
+            why = f"asked in the audit's own process, as another cannot load it: {elsewhere.fault}"
+            verdict = replace(verdict, reason=why)
     stored_points = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,

@@ -16,10 +16,9 @@ from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError, option
-from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import JobRunner, Reused, RunResult, do_jobs, jobs_of
 from bench_core.planning.job_files import JobFile, check_job
-from bench_core.planning.plan import usable_fits
+from bench_core.planning.plan import Event, OnEvent, usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.resolve_learners import parse_setting
 from bench_core.planning.suites import NO_SUITE, find_suite

@@ -30,7 +30,7 @@ from bench_core.leaderboard.certainty import areas, kept, saving_order, savings,
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
-from bench_core.results.operating_points import repeated_paths, search_marks
+from bench_core.results.operating_points import search_marks
 from bench_core.results.records import AUDITS, DatasetUse
 from bench_core.splits import SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS
@@ -213,7 +213,6 @@ def _rows(
     saved = savings(draws, sure, best, SHARE)
     best_points = draws.points.iloc[best.row[best.row >= 0]]
     of_search = search_marks(best_points, draws.points, use.ends, draws.higher)
-    alike = repeated_paths(draws.points)
     lower = falling(draws.found, draws.higher) if draws.places else set()
     standing = {row.learner: row for row in at[0].rows}
     for k, learner in enumerate(draws.names):
@@ -237,7 +236,6 @@ def _rows(
             saved=saved[k][1],
             curve=curves[learner],
             fits=round(len(trials) / repeats),
-            alike=round(alike[learner]),
             seconds=float(trials["fit_seconds"].astype("float64").sum()) / repeats,
             marks=marks,
             standing=standing[learner],

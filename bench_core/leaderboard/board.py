@@ -207,7 +207,6 @@ class Row(Answer):
     reached: int  # repeats that are sure to keep ``SHARE`` of the reference's quality
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     fits: int = 0  # settings tried, mean over repeats
-    alike: int = 0  # settings with the same path as another setting
     seconds: float = 0.0  # of training, mean over repeats
     marks: tuple[str, ...] = ()  # of the models at ``best`` and ``cheap``, and of the search
     area: Measure = Measure()  # mean quality over the board's costs

@@ -160,9 +160,10 @@ _FREE = 1e6  # saving of a learner that pays nothing, in logarithms
 
 def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tuple[float, Saved]]:
     """Return each learner's saving with its certainty, where the points ``chosen`` keep a share of
-    the reference's quality; NaN unless it is sure in every repeat."""
+    the reference's quality; NaN unless it is sure in every repeat and the metric is defined."""
     learners = range(len(draws.names))
-    keeps = [k for k in learners if kept(draws, chosen, k)] if draws.reference else []
+    measured = draws.reference and not draws.undefined
+    keeps = [k for k in learners if kept(draws, chosen, k)] if measured else []
     if not keeps:
         return [(math.nan, Saved())] * len(learners)
     reference = draws.names.index(draws.reference)

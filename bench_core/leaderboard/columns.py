@@ -80,6 +80,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def wrong(row: Row) -> float:
         return board.wrong(row.model.quality) if board.tested else math.nan
 
+    def setting(row: Row) -> str:
+        return one_line(", ".join(at.short for at in row.model.settings))
+
     cheaper_95, cheaper_99 = (f"{CHEAPER} {share:.0%}" for share in (LEVEL, WIDE_LEVEL))
     entries = [
         _column("cost", lambda row: row.model.cost, cost, usual=True),
@@ -115,6 +118,7 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         _column("± area", lambda row: row.area.interval, half, name="area"),
         _column("regret", lambda row: row.regret.value, quality),
         _column("± regret", lambda row: row.regret.interval, half, name="regret"),
+        _column("setting", setting, str),
         _column("settings", lambda row: row.fits, positive),
         _column("seconds", lambda row: row.seconds, lambda s: duration(s) if s else "-"),
         _column("audit", lambda row: row.audit, str),
@@ -222,6 +226,7 @@ def _explanations(board: Board) -> dict[str, str]:
         "tier": TIER_WORDS,
         "area": f"mean {board.metric} over all budgets",
         "regret": "mean distance to the best learner at each budget",
+        "setting": "parameters that vary, and the point of the path",
         "settings": "number of settings tried",
         "seconds": "time of training",
     }

@@ -93,7 +93,7 @@ def export(
 
 def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:
     """Return the quality on rows, and their mean and largest cost."""
-    answers = model.predict_features(rows.X, rows.queries)
+    answers = model.predict_features(rows.X, rows.queries, prices=rows.price_columns)
     metric = parse_metric(model.about["metric"], metrics)
     judged = metric.values(answers.scores, rows.y, rows.units, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
@@ -174,6 +174,7 @@ def _what(
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,
+        "price_columns": splits.price_columns,
         "provenance": {
             "run": info.run,
             "fit": spec["fit"],

@@ -97,7 +97,6 @@ class ReportRequest:
     budgets: Sequence[Budget] = ()  # instead of the suite's
     columns: Sequence[str] = ()  # of tables for people and papers
     against: str = ""  # a learner: p-values of differences to it
-    verbose: bool = False
     noted: bool = False  # the reader has seen the notes on the data
 
     def command(self, info: RunInfo) -> str:
@@ -134,7 +133,7 @@ def write_report(
             "store": store,
             "registry": registry,
             "made_by": replace(request, store=store.path).command(info),
-            **{name: getattr(request, name) for name in ("verbose", "noted", "columns", "against")},
+            **{name: getattr(request, name) for name in ("noted", "columns", "against")},
         }
         for name in ("columns", "against"):
             capable = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]

@@ -93,7 +93,11 @@ class Selection(Answer):
             if wanted is not None:
                 rows = rows[rows[column] == wanted]
         if rows.empty:
-            raise UsageError(f"{self.dataset}: no point of {self.learner} in that repeat")
+            others = ", ".join(
+                f"seed {seed} of fold {fold}"
+                for seed, fold in zip(self.points["seed"], self.points["fold"], strict=True)
+            )
+            raise UsageError(f"{self.dataset}: {self.learner} has no such repeat; known: {others}")
         return rows.iloc[0]
 
 
@@ -183,7 +187,13 @@ class Choice(Draws):
         name, who = self.info.reference, learner or "any learner"
         if isinstance(target, Budget):
             words = limit_words(target, self.metric.name, name)
-            return f"no result of {who} {words}; 'bench log --failed' shows why"
+            trials = self.frame[self.frame["learner"] == learner] if learner else self.frame
+            lacking = trials[trials["status"] != "ok"]
+            skipped, why = lacking["status"] == "skipped", ""
+            if not lacking.empty:
+                only = f": {lacking['error'].iloc[0]}"
+                why = only if skipped.all() else "; 'bench log --failed' shows why"
+            return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench_core import __version__
-from bench_core._io.digests import code_key
+from bench_core._io.digests import code_key, digest
 from bench_core._io.files import atomic_file
 from bench_core.class_names import find_class, importable
 from bench_core.costs.shipped import to_json
@@ -182,7 +182,7 @@ def learners_code(classes: Iterable[str]) -> dict[str, str]:
 
 def job_path(name: Path) -> Path:
     """Return the file of a job given as ``jobs/7`` or ``jobs/7.json``."""
-    return name if name.suffix == ".json" else name.with_name(f"{name.name}.json")
+    return name if name.suffix == ".json" or name.exists() else name.with_name(f"{name.name}.json")
 
 
 def shard_path(name: Path) -> Path:
@@ -192,7 +192,8 @@ def shard_path(name: Path) -> Path:
 
 def job_text(job: JobFile) -> str:
     """Return the text of a job file."""
-    return json.dumps({"format": FORMAT, **asdict(job)})
+    content = asdict(job)
+    return json.dumps({"format": FORMAT, **content, "sum": digest(content)})
 
 
 def read_job(path: Path) -> JobFile:
@@ -211,6 +212,8 @@ def parse_job(text: str) -> JobFile:
     document = with_tuples(json.loads(text))
     if document.pop("format") != FORMAT:
         raise ValueError("written by another version")
+    if document.pop("sum", None) != digest(document):
+        raise ValueError("changed after it was written")
 
     def trial(spec: Mapping[str, Any]) -> TrialSpec:
         return TrialSpec(**with_tuples(spec))

@@ -17,6 +17,7 @@ from typing import Any
 from bench_core._io.digests import code_key, digest
 from bench_core._io.machine import versions
 from bench_core.contracts import learner_of
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import costs_key
 from bench_core.datasets.cache import kept_arrays
 from bench_core.metrics import parse_metric
@@ -139,12 +140,13 @@ def billed(
     """Return a trial under the costs of ``splits``, with its key. ``trained`` is the key of the
     prices that its learner was trained on, ``metrics`` are the keys of its metrics."""
     key = costs_key(splits.costs)
+    alike = {key, costs_key(splits.prices)} if isinstance(splits.costs, ByRow) else {key}
     spec = replace(
         spec,
         unit=use.unit,
         caps=use.caps,
         cost_model=splits.costs.name,
-        surrogate=trained != key,
+        surrogate=trained not in alike,
     )
     return replace(spec, key=score_key(spec, key, metrics))
 

@@ -128,9 +128,12 @@ def _own_data(
             f"{option('valid')} and {option('test')}), or registered data sets"
         )
     if files:
+        from bench_core.costs.cost_file import price_columns_of
         from bench_core.datasets.user_files import FileData
 
-        dataset = FileData(files[0], request.valid, request.test, **request.table())
+        by_row = price_columns_of(request.costs, request.encoding)
+        paths = files[0], request.valid, request.test
+        dataset = FileData(*paths, **request.table(), prices_by_row=by_row)
         chosen.append(ChosenDataset(dataset.name, dataset))
     if not chosen:
         suite, data = option("suite", like="NAME"), option("data", like="NAME_OR_FILE")

@@ -1,4 +1,4 @@
-"""What the core registers by the hooks that plugins use: metrics, cost models, suites, exports."""
+"""Metrics, cost models, suites and exports of the core, registered by the hooks of plugins."""
 
 from __future__ import annotations
 

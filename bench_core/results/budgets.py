@@ -119,8 +119,8 @@ def limit_of(
     """Return the only one of ``limits_of``, None for none. Raises UsageError for several."""
     limits = limits_of(budget, kind, keep, quality)
     if len(limits) > 1:
-        given = budget if isinstance(budget, str) else None
-        raise UsageError(f"{option('budget', given)}: give one budget here, such as {limits[0]}")
+        text = budget if isinstance(budget, str) else None
+        raise UsageError(f"{option('budget', text)}: give one budget here, such as {limits[0]}")
     return next(iter(limits), None)
 
 
@@ -134,15 +134,15 @@ def _share(text: str) -> float:
     return share
 
 
-def _quality(given: float | str) -> float:
+def _quality(quality: float | str) -> float:
     try:
-        value = float(given)
+        value = float(quality)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        share = f"for a share of the reference's quality give {option('keep', given)}"
-        remedy = share if "%" in str(given) else "write one such as 0.85"
-        raise UsageError(f"{option('quality', given)} is not a finite number: {remedy}")
+        share = f"for a share of the reference's quality give {option('keep', quality)}"
+        remedy = share if "%" in str(quality) else "write one such as 0.85"
+        raise UsageError(f"{option('quality', quality)} is not a finite number: {remedy}")
     return value
 
 

@@ -162,7 +162,6 @@ LAST_TREES, NEGLIGIBLE = 0.1, 0.001
 """Boosting has converged if the last tenth of its trees raised its best validation quality by less
 than a thousandth."""
 
-_MEASURED = ["valid_quality", "valid_cost", "test_quality", "test_cost"]
 _TRIAL = ["learner", "fold", "seed", "params"]
 
 Ends = Mapping[str, tuple[float | None, float | None]]
@@ -198,22 +197,6 @@ def search_marks(
         edge = [f"{AT_EDGE}: {', '.join(edges)}"] if edges else []
         marks[str(learner)] = (*([NOT_CONVERGED] if any(still) else []), *edge)
     return marks
-
-
-def repeated_paths(points: pd.DataFrame) -> dict[str, float]:
-    """Return, by learner, the mean number over repeats of settings that repeat an earlier path.
-
-    Such paths have exactly the same quality and cost on validation and test at every point of
-    ``operating_points``.
-    """
-    import pandas as pd
-
-    values = points[_MEASURED].to_numpy(dtype=np.float64)
-    paths = [(*trial, values[rows].tobytes()) for trial, rows in _paths_of(points).items()]
-    of_repeat = pd.DataFrame(paths, columns=[*_TRIAL, "path"]).groupby(["learner", "fold", "seed"])
-    repeated = of_repeat["path"].size() - of_repeat["path"].nunique()
-    means: dict[str, float] = repeated.groupby("learner").mean().to_dict()
-    return means
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:

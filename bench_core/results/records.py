@@ -211,7 +211,7 @@ class Verdict:
     # verified (every query and point), sampled, declared (not audited, or order of purchases
     # unknown) or failed
     word: str
-    reason: str = ""  # one line, if declared or failed
+    reason: str = ""  # one line, if declared or failed, or asked in the audit's own process
 
 
 class Sensors(NamedTuple):

@@ -150,8 +150,9 @@ class Store:
         with self._read() as db:
             return [self._info(db, row) for row in [*select(db, _RUNS)]]
 
-    def resolve(self, run: str = "last") -> str:
+    def resolve(self, run: str | int = "last") -> str:
         """Return the id of a run given as ``last``, a number, an id or its unambiguous prefix."""
+        run = str(run)
         with self._read() as db:
             runs = [(str(row["run"]), str(row["number"])) for row in select(db, _RUNS)]
         if not runs:
@@ -168,7 +169,7 @@ class Store:
         hint = f"did you mean {' or '.join(near)}?" if near else "'bench list runs' shows all"
         raise UsageError(f"unknown run {run!r} in {self.path}: {hint}")
 
-    def info(self, run: str = "last") -> RunInfo:
+    def info(self, run: str | int = "last") -> RunInfo:
         """Return one run."""
         run = self.resolve(run)
         with self._read() as db:

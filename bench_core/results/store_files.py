@@ -131,8 +131,10 @@ def models_in(store: Path) -> list[Path]:
 
 def save_model(path: Path, model: Any) -> None:
     """Write a model's state atomically. Raises StateError."""
-    state: State = model.state()
     cls = type(model)
+    if not callable(getattr(cls, "state", None)):
+        raise StateError(f"fit returned {cls.__qualname__}, which has no state; return a model")
+    state: State = model.state()
     if not callable(getattr(cls, "from_state", None)):
         raise StateError(f"{cls.__qualname__} has no from_state")
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}

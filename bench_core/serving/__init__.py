@@ -8,19 +8,19 @@ many known rows without a cap.
 
 from bench_core.serving.explanation import ExplainedStep, Explanation
 from bench_core.serving.folder import Folder, write_folder
-from bench_core.serving.policy_program import PolicyProgram, Sums
+from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor, load
 from bench_core.serving.program import (
     END,
     REJECT,
     VECTOR,
-    Columns,
     Exportable,
     Finish,
     Kernel,
     Program,
     Step,
     Stop,
+    WeightedColumns,
     joined,
     no_trees,
 )
@@ -32,7 +32,6 @@ __all__ = [
     "VECTOR",
     "Answer",
     "Answers",
-    "Columns",
     "ExplainedStep",
     "Explanation",
     "Exportable",
@@ -44,7 +43,7 @@ __all__ = [
     "Program",
     "Step",
     "Stop",
-    "Sums",
+    "WeightedColumns",
     "joined",
     "load",
     "no_trees",

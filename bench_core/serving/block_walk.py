@@ -18,7 +18,7 @@ from bench_core.data import Features
 from bench_core.serving.gates import answers, leave, passing, with_columns
 from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.query_ranks import QueryGroups
-from bench_core.serving.row_state import ENDED, REJECTED, Rows, combined
+from bench_core.serving.row_state import ENDED, REJECTED, WalkedRows, combined
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -58,8 +58,8 @@ class BlockWalk:
         return cls(program, costs, [stop.step for stop in program.stops])
 
     def walk(
-        self, rows: Rows, X: Float32Array, boundaries: IntArray | None = None
-    ) -> Iterator[Rows]:
+        self, rows: WalkedRows, X: Float32Array, boundaries: IntArray | None = None
+    ) -> Iterator[WalkedRows]:
         """Walk ``rows`` to their ends. Yields copies of them after each shown step, before its
         gate. ``boundaries`` cut X (n, d) into queries; by default each row is its own query."""
         X = np.ascontiguousarray(X)  # once, not for every segment
@@ -79,14 +79,16 @@ class BlockWalk:
             if len(here):
                 leave(self.program, segment.ends[-1], here, rows, boundaries)
 
-    def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[Rows, Acquired]:
+    def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[WalkedRows, Acquired]:
         """Return all rows at their ends, and their purchases."""
         rows = self.begin(len(X))
         for _ in self.walk(rows, X, boundaries):
             pass
         return rows, Acquired(rows.bits, self.needs.sensors)
 
-    def path(self, features: Features) -> Iterator[tuple[dict[str, int | float], FloatArray, Rows]]:
+    def path(
+        self, features: Features
+    ) -> Iterator[tuple[dict[str, int | float], FloatArray, WalkedRows]]:
         """Yield each stop's point, the scores of all rows there (n,) or (n, K), and the rows, from
         one walk; the next iteration changes them. The stops must be the steps ``shown``."""
         queries = features.queries
@@ -95,9 +97,9 @@ class BlockWalk:
         for stop, rows in zip(self.program.stops, walked, strict=True):
             yield dict(stop.point), answers(self.program, rows, boundaries), rows
 
-    def begin(self, n: int) -> Rows:
+    def begin(self, n: int) -> WalkedRows:
         """Return rows before the first step."""
-        return Rows(self.program, n, len(self._columns[0]))
+        return WalkedRows(self.program, n, len(self._columns[0]))
 
     def sums(self, number: int, X: Float32Array) -> FloatArray:
         """Return the sums (n, K) of a single step, for all rows."""
@@ -110,7 +112,7 @@ class BlockWalk:
     def _cuts(self) -> list[int]:
         """Return the first step of each segment, and the number of steps."""
         steps, shown, last = self.program.steps, 0, segments(self.program)
-        apart, cuts = self.program.vectors is not None, [0]
+        apart, cuts = self.program.trees.vectors is not None, [0]
         for k, (step, following) in enumerate(pairwise(steps)):
             shown += k in self.shown
             plain = step.combine == following.combine == "last"
@@ -144,18 +146,20 @@ class BlockWalk:
         layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
         billed = np.append(0, np.cumsum(uses[2] & (layout.levels > 0)))[steps.ends]
         output = layout.output
-        if self.program.vectors is not None:
+        if self.program.trees.vectors is not None:
             layout = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
         return Segment(first, ends, layout, output, steps, billed)
 
-    def _walked(self, segment: Segment, X: Float32Array, here: IntArray, rows: Rows) -> Walked:
+    def _walked(
+        self, segment: Segment, X: Float32Array, here: IntArray, rows: WalkedRows
+    ) -> Walked:
         """Return the rows ``here`` after each step of interest."""
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.kernels.leaf_vectors import add_leaves
 
         index: Any = here if len(here) < len(X) else slice(None)
         before = Walked(rows.sums[None, index], rows.bits[None, index], rows.splits[None, index])
-        if (vectors := self.program.vectors) is None:
+        if (vectors := self.program.trees.vectors) is None:
             return walk(segment.layout, segment.steps, X, before, here)
         # the value of each tree: its leaf may number a vector
         count = max(1, len(segment.output))
@@ -185,13 +189,15 @@ class ExitWalk:
         steps = [replace(step, gate="always", combine="last") for step in program.steps]
         self.chain = BlockWalk(replace(program, steps=steps), costs, range(len(steps)))
 
-    def path(self, features: Features, values: FloatArray) -> Iterator[tuple[FloatArray, Rows]]:
+    def path(
+        self, features: Features, values: FloatArray
+    ) -> Iterator[tuple[FloatArray, WalkedRows]]:
         """Yield scores and rows at their ends with the gates' ``values`` (P, S - 1) of each
         setting, then without gates."""
         n, settings, queries = len(features), len(values), features.queries
         groups, score = QueryGroups.over(n, queries), np.zeros(0)
         begun, on = self.chain.begin(n), np.ones((settings, n), dtype=bool)
-        ends = Rows(self.program, settings * n, begun.bits.shape[1])
+        ends = WalkedRows(self.program, settings * n, begun.bits.shape[1])
         walked = self.chain.walk(begun, features.X)
         for number, (step, rows) in enumerate(zip(self.program.steps, walked, strict=True)):
             score = combined(step.combine, score, rows.sums) if number else rows.sums

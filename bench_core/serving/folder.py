@@ -26,12 +26,12 @@ from bench_core.errors import InputError, UsageError, check_memory
 from bench_core.protocols import Export
 from bench_core.sequential import Evaluated
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop
+from bench_core.serving.program import Finish, Kernel, Program, Step, Stop, WeightedColumns
 from bench_core.serving.query_ranks import INPUTS
 
-FORMAT, VERSION = "budget-bench model", 4
+FORMAT, VERSION = "budget-bench model", 5
 INDEX = "model.json"
-_COLUMNS = tuple(f.name for f in fields(Columns))
+_COLUMNS = tuple(f.name for f in fields(WeightedColumns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
 _TREES = ("start", "feature", "threshold", "left", "right", "missing_left", "value", "output")
 _POLICY = ("outputs", "rule", "least", "skip", "each_act", "each_answer")
@@ -55,6 +55,8 @@ class Folder:
 
 def check_folder(path: Path) -> None:
     """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
+    if path.is_file():
+        raise UsageError(f"{path}: a file; name an empty or a new folder")
     if path.is_dir() and any(path.iterdir()) and not (path / INDEX).is_file():
         raise UsageError(f"{path}: contains other files; name an empty or a new folder")
 
@@ -106,8 +108,10 @@ def read_folder(path: Path) -> Folder:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         header = index["format"], index.get("version")
     except _UNSOUND as error:
-        fault = f"{type(error).__name__}: {error}"
-        raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
+        fault = getattr(error, "strerror", "") or f"not the {INDEX} of an export"
+        raise InputError(
+            f"{path}: not an exported model ({INDEX}: {fault.lower()}); {again}"
+        ) from error
     if header[0] != FORMAT:
         raise InputError(
             f"{path}: an export in the format {header[0]!r}, which cannot be opened here; "
@@ -165,8 +169,8 @@ def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], dic
     steps = program.steps
     arrays: dict[str, Any] = {f"trees.{name}": getattr(program.trees, name) for name in _TREES}
     arrays["multiplier"] = program.multiplier
-    for name in ("vectors", "nothing"):
-        if (array := getattr(program, name)) is not None:
+    for name, array in (("vectors", program.trees.vectors), ("nothing", program.nothing)):
+        if array is not None:
             arrays[name] = array
     arrays["steps.start"] = _starts([len(s.trees) for s in steps])
     for name, kind in (("trees", np.int32), ("weights", np.float64), ("fresh", np.bool_)):
@@ -211,7 +215,7 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyPr
             weights=uses[1][k],
             fresh=uses[2][k],
             bias=arrays["steps.bias"][k],
-            columns=Columns(*(values[k] for values in columns)),
+            columns=WeightedColumns(*(values[k] for values in columns)),
             **{name: about[name] for name in _STEP},
             value=float(arrays["steps.value"][k]),
             then=then,
@@ -225,19 +229,22 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyPr
         outputs=index["outputs"],
         steps=steps,
         trees=_trees(
-            _inside("trees.", arrays), [0.0] * index["outputs"], len(arrays["multiplier"])
+            _inside("trees.", arrays),
+            [0.0] * index["outputs"],
+            len(arrays["multiplier"]),
+            arrays.get("vectors"),
         ),
         multiplier=arrays["multiplier"],
         stops=[Stop(stop["step"], stop["point"]) for stop in index["stops"]],
         rejected=index["rejected"],
-        vectors=arrays.get("vectors"),
         nothing=arrays.get("nothing"),
     )
     return _policy_from(program, arrays, index["policy"]) if "policy" in index else program
 
 
-def _trees(arrays: Arrays, base: Sequence[float], features: int) -> Ensemble:
-    return Ensemble(**arrays, base=np.array(base), features=features)  # type: ignore[arg-type]
+def _trees(arrays: Arrays, base: Sequence[float], features: int, vectors: Any = None) -> Ensemble:
+    constant: Any = np.array(base)
+    return Ensemble(**arrays, base=constant, features=features, vectors=vectors)  # type: ignore[arg-type]
 
 
 def _finish(about: Mapping[str, Any] | None) -> Finish | None:

@@ -21,7 +21,7 @@ from bench_core.serving.query_ranks import (
     kth_best,
     ranks,
 )
-from bench_core.serving.row_state import REJECTED, Rows
+from bench_core.serving.row_state import REJECTED, WalkedRows
 
 if TYPE_CHECKING:
     from bench_trees.ensemble import Ensemble
@@ -50,7 +50,7 @@ def finished(finish: Finish, score: FloatArray) -> FloatArray:
     return answer if finish.onward is None else finished(finish.onward, answer)
 
 
-def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatArray:
+def answers(program: Program, rows: WalkedRows, boundaries: IntArray | None) -> FloatArray:
     """Return the answers of rows at their ends, (n,) or (n, K)."""
     scores, last, rule = rows.final_score, rows.final_step, program.rejected
     rejected = rows.how == REJECTED
@@ -80,11 +80,7 @@ def with_columns(step: Step, sums: FloatArray, X: Float32Array, here: IntArray) 
         return kernel_sums(step.kernel, step.bias, X[here])
     columns = step.columns
     for j, feature in enumerate(columns.feature.tolist()):
-        x = X[here, feature].astype(np.float64)
-        if columns.scaled[j]:
-            x = _scaled(x, columns.mean[j], columns.factor[j])
-        else:
-            x = np.where(np.isnan(x), 0.0, x)
+        x = _scaled(X[here, feature].astype(np.float64), columns.mean[j], columns.factor[j])
         sums[:, columns.output[j]] += columns.weight[j] * x
     return sums
 
@@ -105,7 +101,7 @@ def _scaled(x: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
 
 
 def leave(
-    program: Program, number: int, here: IntArray, rows: Rows, boundaries: IntArray | None
+    program: Program, number: int, here: IntArray, rows: WalkedRows, boundaries: IntArray | None
 ) -> None:
     """Move rows ``here`` on by the gate of a step. ``boundaries`` cut all rows into queries; by
     default each row is its own query."""
@@ -126,7 +122,7 @@ def passing(
     scores: FloatArray,
     on: BoolArray,
     groups: QueryGroups,
-    ends: Rows,
+    ends: WalkedRows,
 ) -> BoolArray:
     """True for rows that pass the gate of a step (see ``GATES``) at each ``value`` (P,), (P, n), by
     their ``scores`` (n, K) among rows that are ``on`` (P, n).
@@ -163,7 +159,7 @@ def passing(
 def _laid_out(classifier: Ensemble) -> Layout:
     from bench_trees.inference import Needs, lay_out
 
-    return lay_out(classifier, Needs.plain(INPUTS))
+    return lay_out(classifier, Needs.nothing(INPUTS, np.ones(INPUTS)))
 
 
 def largest_probability(scores: FloatArray) -> FloatArray:

@@ -21,9 +21,9 @@ from bench_core.serving.row_state import (
     REJECTED,
     Answer,
     FeatureNeeds,
-    Purchases,
     Rounds,
-    Rows,
+    RowPurchases,
+    WalkedRows,
     Way,
     bill,
     side_by_side,
@@ -89,7 +89,7 @@ class RowWalk:
         room = self._room(WHOLE)
         row, counts = room
         parts: list[IntArray] = []
-        bought = Purchases(self.needs)
+        bought = RowPurchases(self.needs)
         while (count := next(counts)) > 0:
             numbers = self.features.take(row.requests[:count])
             if self.price is None:  # features share sensors, or need several
@@ -110,10 +110,10 @@ class RowWalk:
         self, count: int, queries: Queries | None, cap: float | None, watch: Watch | None
     ) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
-        program, rows = self.program, Rows(self.program, count)
+        program, rows = self.program, WalkedRows(self.program, count)
         boundaries = None if queries is None else queries.boundaries
         rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
-        purchases = [Purchases(self.needs, cap) for _ in range(count)]
+        purchases = [RowPurchases(self.needs, cap) for _ in range(count)]
         for number, step in enumerate(program.steps):
             there = np.flatnonzero(rows.next == number).tolist()
             within = yield from side_by_side(
@@ -151,7 +151,7 @@ class RowWalk:
         self._free += rooms
         return [*map(Answer, by_row, spent.tolist(), features, rows.final_step.tolist(), how)]
 
-    def _visit(self, room: Room, bought: Purchases) -> Way:
+    def _visit(self, room: Room, bought: RowPurchases) -> Way:
         """Walk one row through the trees of a step, and buy the features of its columns. Returns
         False where the cap ends it."""
         row, counts = room
@@ -169,7 +169,9 @@ class RowWalk:
                 yield numbers, row.replies[: len(new)]
         return True
 
-    def _bill(self, rows: Rows, purchases: list[Purchases], queries: Queries | None) -> FloatArray:
+    def _bill(
+        self, rows: WalkedRows, purchases: list[RowPurchases], queries: Queries | None
+    ) -> FloatArray:
         """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
         prices, costs = self.prices, self.needs.costs
         if prices is not None and (queries is None or pays_by_row(costs)):

@@ -20,7 +20,7 @@ from functools import reduce
 from typing import Any, Self
 
 import numpy as np
-from bench_trees.ensemble import VECTOR, Ensemble
+from bench_trees.ensemble import Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
@@ -29,15 +29,6 @@ from bench_core.serving.program import END, Program, Step
 
 RULES = ("rate", "class")
 _NOTHING = Evaluated()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
-    """``base`` (m,) plus sums of trees; with ``vectors`` (v, m) their leaves number rows."""
-
-    trees: Ensemble
-    base: FloatArray
-    vectors: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,31 +55,24 @@ class PolicyProgram:
     @classmethod
     def of(
         cls,
-        values: Sequence[Sums],
-        answer: Sums,
+        values: Sequence[Ensemble],
+        answer: Ensemble,
         prices: SensorPrices,
         marked: IntArray,
         rule: str,
         **more: Any,
     ) -> Self:
-        """Make a program from the sums that value purchases and the sum that answers."""
-        every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
-        width, features = max(len(sums.base) for sums in every), prices.features + len(marked)
-        trees, vectors = 0, list[FloatArray]()
-        for k, sums in enumerate(every, start=1):
-            forest = replace(sums.trees, base=np.zeros(width), features=features)
-            if sums.vectors is not None:
-                number = forest.value + len(vectors) * (forest.feature < 0)
-                forest = replace(forest, value=number, output=np.full_like(forest.output, VECTOR))
-                vectors += [*_padded(sums.vectors, width)]
-            count, then = forest.trees, k if k < len(every) else END
-            those, base = np.arange(trees, trees + count), _padded(sums.base[None], width)[0]
+        """Make a program from the trees that value purchases and the trees that answer."""
+        every, steps, parts, before = [*values, answer], list[Step](), list[Ensemble](), 0
+        width, features = max(len(e.base) for e in every), prices.features + len(marked)
+        for k, trees in enumerate(every, start=1):
+            rows = None if trees.vectors is None else _padded(trees.vectors, width)
+            parts.append(replace(trees, base=np.zeros(width), features=features, vectors=rows))
+            count, then = trees.trees, k if k < len(every) else END
+            those, base = np.arange(before, before + count), _padded(trees.base[None], width)[0]
             steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
-            parts.append(forest)
-            trees += count
-        rows = np.array(vectors) if vectors else None
-        whole = Ensemble.concat(parts)
-        scores = Program(width, steps, whole, np.zeros(features), vectors=rows)
+            before += count
+        scores = Program(width, steps, Ensemble.concat(parts), np.zeros(features))
         return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.data import Queries
-from bench_core.sequential import ROUNDING, Evaluated, Rows, Sequential
+from bench_core.sequential import ROUNDING, Evaluated, PolicyRows, Sequential
 from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Watch, plain
 from bench_core.serving.policy_program import PolicyProgram
@@ -75,20 +75,20 @@ class PolicyWalk:
         bought = map(np.concatenate, requests)
         return [*map(Answer, scores, answers.spent.tolist(), bought, answers.step.tolist(), how)]
 
-    def _begin(self, count: int, cap: float | None) -> Rows:
+    def _begin(self, count: int, cap: float | None) -> PolicyRows:
         if cap is None or self.prices is None:
             return self._model.begin(count, self.program.prices)
         left = cap * (1 + ROUNDING) - self._price_of(self.each_answer)
         return self._model.begin(count, self.prices, left)
 
-    def _asks(self, rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
+    def _asks(self, rows: PolicyRows) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield rows and columns as ``Sequential.buy`` does; none if a cap forbids any answer."""
         if (rows.left < 0).any():
             rows.short[:] = True
             return iter(())
         return self._model.buy(rows, 0.0, self._price_of(self.each_act))
 
-    def _answers(self, rows: Rows, queries: Queries | None) -> Answers:
+    def _answers(self, rows: PolicyRows, queries: Queries | None) -> Answers:
         answered = rows.begun or not len(rows.left)
         splits, trees = self._model.evaluated(rows)
         acquired = Acquired.pack(rows.sensors)

@@ -21,6 +21,7 @@ from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Explanation, Record
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
+from bench_core.serving.own_prices import OwnPrices
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
@@ -68,6 +69,7 @@ class Predictor:
         self._raw = RawColumns(folder.encodings or plain_encodings(folder.names))
         self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
+        self._bills = OwnPrices(folder.costs, folder.about.get("price_columns", ()))
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
@@ -140,9 +142,10 @@ class Predictor:
         """Predict one row. ``acquire(names)`` returns cells of columns, None or NaN if missing, as
         a list in this order or a mapping. A row at hand may be given as a mapping instead.
 
-        Each call names all columns that one or more sensors yield to this model; no column is
-        requested twice. The row never costs more than ``cap``: it answers at the last point of the
-        path that it reached. A model that compares rows of a query treats the row as a query.
+        Each call names all columns that one or more sensors yield to this model, and the columns of
+        their prices if these differ by row; no column is requested twice. The row never costs more
+        than ``cap``, at mean prices: it answers at the last point of the path that it reached. A
+        model that compares rows of a query treats the row as a query.
         """
         return self._run(1, None, cap, _of_row(acquire, "predict"))[0]
 
@@ -178,6 +181,8 @@ class Predictor:
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
+        if not documents >= 0:
+            raise UsageError(f"documents is the number of documents, not {documents!r}")
         queries = Queries.from_sizes(np.array([documents])) if documents else None
         return self._run(documents, queries, cap, acquire)
 
@@ -201,16 +206,22 @@ class Predictor:
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if not self._raw.plain or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
-            return self.predict_features(self.table_features(X), queries, cap)
-        cells = narrow(X)
+            prices = None if columns is None else self._bills.in_table(columns)
+            return self.predict_features(self.table_features(X), queries, cap, prices)
+        cells = narrow(X)  # an array has no prices
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         return self.predict_features(cells, queries, cap)
 
     def predict_features(
-        self, cells: Float32Array, queries: Any = None, cap: float | None = None
+        self,
+        cells: Float32Array,
+        queries: Any = None,
+        cap: float | None = None,
+        prices: FloatArray | None = None,
     ) -> Answers:
-        """Predict as ``predict_rows`` does, from encoded features (n, d) of a prepared data set."""
+        """Predict as ``predict_rows`` does, from encoded features (n, d) of a prepared data set and
+        its ``price_columns`` (n, c), NaN for the mean price."""
         if queries is not None and not isinstance(queries, Queries):
             try:
                 queries = Queries.from_ids(queries)
@@ -220,6 +231,8 @@ class Predictor:
             raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
         answers = self._rows(cells, queries, cap)
         answers.sensors = self._sensor_names
+        if prices is not None:
+            answers.spent = answers.spent + self._bills.beyond_means(answers.acquired, prices)
         return answers
 
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
@@ -269,14 +282,15 @@ class Predictor:
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
     ) -> list[Answer]:
-        cells = AskedCells(self._raw, count)
+        cells, amounts = AskedCells(self._raw, count), self._bills.asked(count)
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            cells.fill(row, features, values, acquire)
+            cells.fill(row, features, values, amounts.with_prices(acquire, features))
 
         answers = _answered(self._walk.rounds(count, queries, self._limit(cap, queries)), fill)
-        for answer, names in zip(answers, cells.names, strict=True):
+        for answer, names, more in zip(answers, cells.names, amounts.more, strict=True):
             answer.bought = tuple(names)
+            answer.spent += more
         return answers
 
     @property

@@ -53,27 +53,21 @@ class Exportable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """Weighted cells of c features, each added to an output. A missing raw cell adds nothing."""
+class WeightedColumns:
+    """Weighted cells of c features: weight * (cell - mean) * factor, added to an output. A missing
+    or infinite cell adds nothing."""
 
     feature: IntArray  # (c,)
     output: IntArray  # (c,)
     weight: FloatArray  # (c,)
-    scaled: BoolArray  # (c,), adds (cell - mean) * factor, 0 if missing or infinite
     mean: FloatArray  # (c,)
     factor: FloatArray  # (c,)
 
     @classmethod
-    def raw(cls, feature: IntArray, output: IntArray, weight: FloatArray) -> Self:
-        """Return columns of raw cells."""
-        n = len(feature)
-        return cls(feature, output, weight, np.zeros(n, bool), np.zeros(n), np.ones(n))
-
-    @classmethod
     def none(cls) -> Self:
         """Return an empty set of columns."""
-        nothing = np.zeros(0, np.int64)
-        return cls.raw(nothing, nothing, np.zeros(0))
+        number, real = np.zeros(0, np.int64), np.zeros(0)
+        return cls(number, number, real, real, real)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +121,7 @@ class Step:
     weights: FloatArray  # (m,)
     fresh: BoolArray  # (m,), trees not evaluated by an earlier step: they are billed
     bias: FloatArray  # (K,)
-    columns: Columns = field(default_factory=Columns.none)
+    columns: WeightedColumns = field(default_factory=WeightedColumns.none)
     carry: bool = False
     combine: str = "last"
     gate: str = "always"
@@ -173,7 +167,6 @@ class Program:
     multiplier: FloatArray  # (d,), evaluations counted for a split on each feature
     stops: Sequence[Stop] = ()
     rejected: str | float = "score"
-    vectors: FloatArray | None = None  # (m, K), the leaves of trees of output ``VECTOR``
     nothing: FloatArray | None = None  # (K,), the answer if a cap allows no purchase; set at export
 
     def __post_init__(self) -> None:
@@ -190,10 +183,8 @@ class Program:
             raise ValueError("a multiplier of splits is below 0 or NaN")
         if self.trees.features != len(self.multiplier) or (self.trees.output >= self.outputs).any():
             raise ValueError("trees have other features or outputs than the program")
-        leaf = self.trees.value[vector_leaves(self.trees)]
-        rows = 0 if self.vectors is None else len(self.vectors)
-        if not ((leaf >= 0) & (leaf < rows) & (leaf == np.floor(leaf))).all():
-            raise ValueError("a leaf numbers no vector")
+        if self.trees.vectors is not None and self.trees.vectors.shape[1] != self.outputs:
+            raise ValueError("vectors have other outputs than the program")
 
     def _fits(self, step: Step) -> bool:
         """True if the parts of a step have valid names, shapes and numbers."""
@@ -204,8 +195,7 @@ class Program:
             step.gate != "sentinel" or (sentinel is not None and sentinel.features == 4),
             step.bias.shape == (k,),
             step.weights.shape == step.fresh.shape == step.trees.shape,
-            {a.shape for a in (of.output, of.weight, of.scaled, of.mean, of.factor)}
-            == {of.feature.shape},
+            {a.shape for a in (of.output, of.weight, of.mean, of.factor)} == {of.feature.shape},
             _below(of.feature, d) and _below(of.output, k),
         ]
         while finish is not None:
@@ -257,12 +247,6 @@ def no_trees(outputs: int, features: int) -> Ensemble:
     return Ensemble.of_trees([], [], np.zeros(outputs), features)
 
 
-def vector_leaves(trees: Ensemble) -> BoolArray:
-    """True for leaves (nodes,) that number vectors."""
-    of_vectors = np.repeat(trees.output == VECTOR, np.diff(trees.start))
-    return np.asarray(of_vectors & (trees.feature < 0))
-
-
 def segments(program: Program) -> list[int]:
     """Return the last step of each step's segment. In a segment each step leads to the next for
     every row, and only the first step can be entered from outside."""
@@ -299,15 +283,14 @@ def first_reads(program: Program) -> list[int]:
 def compact(program: Program) -> Program:
     """Return the program without unreachable trees and vectors."""
     used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)
-    trees, vectors = program.trees.select(used), program.vectors
-    if vectors is not None:
-        leaves = vector_leaves(trees)
-        rows, number = np.unique(trees.value[leaves].astype(np.int64), return_inverse=True)
-        value = np.where(trees.feature < 0, trees.value, 0.0)
+    trees = program.trees.select(used)
+    if trees.vectors is not None:
+        leaves, value = trees.vector_leaves, np.where(trees.feature < 0, trees.value, 0.0)
+        rows, number = np.unique(value[leaves].astype(np.int64), return_inverse=True)
         value[leaves] = number.reshape(-1)
-        trees, vectors = replace(trees, value=value), vectors[rows]
+        trees = replace(trees, value=value, vectors=trees.vectors[rows])
     steps = [replace(step, trees=np.searchsorted(used, step.trees)) for step in program.steps]
-    return replace(program, steps=steps, trees=trees, vectors=vectors)
+    return replace(program, steps=steps, trees=trees)
 
 
 def joined(programs: Sequence[Program]) -> Program:
@@ -315,23 +298,15 @@ def joined(programs: Sequence[Program]) -> Program:
 
     ``rejected`` comes from the last program. The result has no stops.
     """
-    tree, row, first = 0, 0, 0
-    steps: list[Step] = []
-    parts, vectors = [], []
+    tree, first, steps = 0, 0, list[Step]()
     for program in programs:
         for step in program.steps:
             then, otherwise = (to if to < 0 else to + first for to in (step.then, step.otherwise))
             moved = replace(step, trees=step.trees + tree, then=then, otherwise=otherwise)
             steps.append(moved)
-        trees = program.trees
-        if row and trees.trees:
-            trees = replace(trees, value=trees.value + row * vector_leaves(trees))
-        parts.append(trees)
-        tree, first = tree + trees.trees, first + len(program.steps)
-        if program.vectors is not None:
-            vectors.append(program.vectors)
-            row += len(program.vectors)
-    some, base = [part for part in parts if part.trees] or parts[:1], np.zeros(programs[0].outputs)
+        tree, first = tree + program.trees.trees, first + len(program.steps)
+    parts, base = [program.trees for program in programs], np.zeros(programs[0].outputs)
+    some = [trees for trees in parts if trees.trees] or parts[:1]
     return Program(
         programs[0].outputs,
         steps,
@@ -339,7 +314,6 @@ def joined(programs: Sequence[Program]) -> Program:
         some[0] if len(some) == 1 else Ensemble.concat([replace(some[0], base=base), *some[1:]]),
         programs[0].multiplier,
         rejected=programs[-1].rejected,
-        vectors=np.concatenate(vectors) if vectors else None,
     )
 
 

@@ -116,7 +116,7 @@ class AskedCells:
         if new:
             names = [raw.names[c] for c in new]
             self.names[row] += names
-            cells = _listed(acquire(row, [*names]), names)
+            cells = listed(acquire(row, [*names]), names)
             codes |= {c: raw.code(c, cell) for c, cell in zip(new, cells, strict=True)}
         for k, f in enumerate(features.tolist()):
             code, level = codes[raw.column[f]], raw.level[f]
@@ -124,7 +124,7 @@ class AskedCells:
         return None
 
 
-def _listed(cells: Any, names: list[str]) -> Any:
+def listed(cells: Any, names: list[str]) -> Any:
     """Return the cells that a caller's function returned for columns, in order."""
     if hasattr(cells, "keys"):  # a mapping, or a row of a frame
         if lost := [name for name in names if name not in cells]:
@@ -148,7 +148,7 @@ def _listed(cells: Any, names: list[str]) -> Any:
 
 def _put(values: Float32Array, cells: Any, names: list[str]) -> None:
     """Write into ``values`` the cells returned for columns of plain numbers."""
-    cells = _listed(cells, names)
+    cells = listed(cells, names)
     if not isinstance(cells, np.ndarray):
         try:  # three times as fast as numpy
             return pack_into(f"{len(cells)}f", values.data, 0, *cells)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.sequential import ROUNDING
@@ -104,7 +105,7 @@ def side_by_side(ways: Mapping[int, Way]) -> Any:
     return results
 
 
-class Rows:
+class WalkedRows:
     """State of n rows during a walk."""
 
     def __init__(self, program: Program, n: int, words: int = 0) -> None:
@@ -140,14 +141,14 @@ class Rows:
         self.splits, self.trees = _put(self.splits, rows, splits), _put(self.trees, rows, trees)
         self.last = _put(self.last, rows, np.full(len(rows), number))
 
-    def copied(self) -> Rows:
+    def copied(self) -> WalkedRows:
         """Return a copy with its own score, bits, splits and trees."""
         rows = copy(self)
         rows.score, rows.bits = self.score.copy(), self.bits.copy()
         rows.splits, rows.trees = self.splits.copy(), self.trees.copy()
         return rows
 
-    def part(self, rows: slice) -> Rows:
+    def part(self, rows: slice) -> WalkedRows:
         """Return some of the rows, which share their arrays."""
         subset = copy(self)
         for name in ("score", "stop_score", "bits", "splits", "trees", "how", "last", "stop"):
@@ -202,6 +203,8 @@ def combined(how: str, before: FloatArray, sums: FloatArray) -> FloatArray:
 
 def prices_of(costs: CostModel) -> SensorPrices | None:
     """Return the additive prices of a single row; None if its cost is not additive."""
+    if isinstance(costs, ByRow):  # a served model knows the mean prices
+        return prices_of(costs.base)
     if isinstance(costs, PerQueryPrices):
         return costs.alone
     # a subclass may bill otherwise
@@ -252,7 +255,7 @@ class FeatureNeeds:
 
     def least(self, program: Program) -> float:
         """Return what every row pays at least for an answer; 0.0 if costs are not a sum."""
-        bought = Purchases(self)
+        bought = RowPurchases(self)
         bought.buy(first_reads(program))
         return bought.price * (1 - ROUNDING)  # C rounds sums otherwise
 
@@ -267,7 +270,7 @@ def bill(
 
 
 @dataclass(slots=True, eq=False)
-class Purchases:
+class RowPurchases:
     """Purchases of one row, within a ``cap`` if there is one."""
 
     needs: FeatureNeeds

@@ -36,7 +36,7 @@ class Packed(NamedTuple):
     uses: Int32Array  # (u, 4) of trees: root, levels, output, billed (1) or not (0)
     steps: Int32Array  # (p, 14), FIRST_USE ... SEGMENT
     gates: FloatArray  # (p, 1 + K) the value of the gate, the bias
-    columns: Int32Array  # (c, 3) feature, output, scaled (1) or not (0)
+    columns: Int32Array  # (c, 2) feature, output
     factors: FloatArray  # (c, 3) weight, mean, factor
     reads: Int32Array  # (r,) features that a step needs for every row
     vectors: FloatArray  # (m, K)
@@ -58,16 +58,17 @@ def pack(program: Program, costs: CostModel) -> Packed:
     inner = layout.left != np.arange(len(layout.left))
     cell = np.append(pair, 2 * len(features))[np.where(inner, layout.cell, -1)]
     columns = [step.columns for step in steps]
-    feature, output, scaled = joined(columns, "feature", "output", "scaled")
+    feature, output = joined(columns, "feature", "output")
     needed = [np.searchsorted(features, step.reads) for step in steps]
-    vectors = np.zeros((0, program.outputs)) if program.vectors is None else program.vectors
+    vectors = program.trees.vectors
+    vectors = np.zeros((0, program.outputs)) if vectors is None else vectors
     return Packed(
         nodes=_table(cell, layout.key, layout.left),
         leaves=np.column_stack([layout.value, layout.splits]),
         uses=_table(layout.root, layout.levels, layout.output, uses[2] & (layout.levels > 0)),
         steps=_steps(program, needed),
         gates=np.array([[step.value, *step.bias] for step in steps], dtype=np.float64),
-        columns=_table(np.searchsorted(features, feature), output, scaled),
+        columns=_table(np.searchsorted(features, feature), output),
         factors=np.column_stack(joined(columns, "weight", "mean", "factor")).astype(np.float64),
         reads=np.concatenate(needed).astype(np.int32),
         vectors=np.ascontiguousarray(vectors, dtype=np.float64),
@@ -283,12 +284,9 @@ def _descend_in_order(program: Any, row: Any, p: int) -> int:
 def _add_columns(program: Any, row: Any, p: Any) -> None:
     columns, factors, scores = program.columns, program.factors, row.scores
     for c in range(program.steps[p, FIRST_COLUMN], program.steps[p, LAST_COLUMN]):
-        x, output = np.float64(row.values[columns[c, 0]]), columns[c, 1]
-        if columns[c, 2]:
-            scaled = (x - factors[c, 1]) * factors[c, 2] if np.isfinite(x) else 0.0
-            scores[0, output] += factors[c, 0] * scaled
-        elif not np.isnan(x):
-            scores[0, output] += factors[c, 0] * x
+        x = np.float64(row.values[columns[c, 0]])
+        scaled = (x - factors[c, 1]) * factors[c, 2] if np.isfinite(x) else 0.0
+        scores[0, columns[c, 1]] += factors[c, 0] * scaled
 
 
 @inner

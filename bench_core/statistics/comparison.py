@@ -1,7 +1,9 @@
 """Intervals, p-values, tie tiers and rank intervals.
 
-For one group (a single repeat) they are percentiles and counts of its draws. For several groups,
-draws are too coarse for small p-values, which are computed from variances (``_noise``).
+For one group (a single repeat) of many units they are percentiles and counts of its draws. For
+several groups, draws are too coarse for small p-values, which are computed from variances
+(``_noise``). So are those of few units, as the patients of a study or the rows of a rare class:
+percentiles of few units are too narrow, and Student's interval for the mean is not.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interv
     equal and their mean is not."""
     drawn = contrast @ level.draws
     value = float(drawn[0])
-    if level.groups > 1:
+    if level.groups > 1 or level.few:
         error, weight = _noise(level, lambda of: contrast @ of @ contrast)
         reach = float(error) * _reach(*_freedom(level), float(weight), share)
         return Interval(value - reach, value + reach)
@@ -87,7 +89,7 @@ def _difference(level: Level, a: int, b: int, interest: float) -> Difference:
     contrast[b] -= 1
     drawn = contrast @ level.draws
     value, ends, bounded = float(drawn[0]), interval(level, contrast), False
-    if level.groups > 1:
+    if level.groups > 1 or level.few:
         noise = _noise(level, lambda of: contrast @ of @ contrast)
         edges = np.array([-interest - value, interest - value])
         p = float(2 * _above(level, np.abs(value), *noise))
@@ -140,7 +142,7 @@ def better_than(level: Level, higher: bool) -> BoolArray:
 
 def _step_down(level: Level, size: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Return, by pair, the fraction of draws in which some pair of at most its standardised
-    difference has larger noise."""
+    difference has larger noise; what is observed counts as a draw (Phipson and Smyth 2010)."""
     draws = level.draws[:, 1:]
     noise = draws - draws.mean(axis=1, keepdims=True)
     error = np.sqrt(_pair_variances(np.atleast_2d(np.cov(noise)))[first, second])
@@ -150,7 +152,7 @@ def _step_down(level: Level, size: FloatArray, first: IntArray, second: IntArray
     order, highest, p = np.argsort(least), np.zeros(noise.shape[1]), np.zeros(len(size))
     for k in order:
         np.maximum(highest, np.abs(noise[first[k]] - noise[second[k]]) / error[k], out=highest)
-        p[k] = (highest >= least[k]).mean()
+        p[k] = (1 + (highest >= least[k]).sum()) / (1 + len(highest))
     p[order] = np.maximum.accumulate(p[order][::-1])[::-1]
     return p
 
@@ -175,15 +177,18 @@ def _pair_variances(covariance: FloatArray) -> FloatArray:
 def _noise(
     level: Level, variance: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the standard error of contrasts of several groups, and the weight of the groups'
-    degrees of freedom in the tails. ``variance`` maps a covariance to variances.
+    """Return the standard error of contrasts, and the weight of the groups' degrees of freedom in
+    the tails, 0 for one group. ``variance`` maps a covariance to variances.
 
-    The noise is a sum of two parts: from many units, and from few groups with uncertain variance.
-    Its tails are a mixture of two Student's distributions. The weights were found by numerical
-    integration and make p correct at any size. With Satterthwaite's approximation, .0001 is up to
-    .009 with three groups (``tests/core/statistics/test_few_repeats.py``).
+    The noise of several groups is a sum of two parts: from many units, and from few groups with
+    uncertain variance. Its tails are a mixture of two Student's distributions. The weights were
+    found by numerical integration and make p correct at any size. With Satterthwaite's
+    approximation, .0001 is up to .009 with three groups
+    (``tests/core/statistics/test_few_repeats.py``).
     """
     within, shared, between = map(variance, (level.within, level.shared, level.between))
+    if level.groups == 1:
+        return np.sqrt(np.maximum(within, 0)) * _lacking(level), np.zeros_like(within)
     # equal groups, as fractions of a few rows may be, still have noise
     between = np.where(between <= _ROUNDING * within, within - shared, between).clip(0)
     total, half = between + np.maximum(shared, 0), (level.groups - 1) / 2
@@ -216,7 +221,7 @@ def _reach(units: int, groups: int, weight: float, share: float) -> float:
 
 
 def _freedom(level: Level) -> tuple[int, int]:
-    return max(level.units - 1, 1), level.groups - 1
+    return max(level.units - 1, 1), max(level.groups - 1, 1)
 
 
 def _widening(level: Level, share: float) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from bench_core.execution.events import Event, OnEvent
+    from bench_core.planning.plan import Event, OnEvent
 
 MOMENT = 2.0  # seconds of delay of the "preparing" line
 LINE_EVERY = 10.0  # seconds between two lines of a count

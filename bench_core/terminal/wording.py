@@ -30,8 +30,9 @@ def quality(value: float, decimals: int = 4) -> str:
 
 
 def difference(value: float) -> str:
-    """Format a difference of two qualities, with its sign."""
-    return f"{'+' * (value >= 0)}{quality(value)}"
+    """Format a difference of two qualities with its sign: four decimals, unless all would be 0."""
+    small = 0.00005 <= abs(value) < TINY
+    return f"{value:+.4f}" if small else f"{'+' * (value >= 0)}{quality(value)}"
 
 
 def cost(value: float) -> str:

@@ -102,11 +102,7 @@ static int add_columns(struct row *r, const struct step *s)
         r->have[2 * reads[i] + 1] = 2;
     for (int i = s->first_column; i < s->last_column; i++) {
         const struct column *c = columns + i;
-        double x = r->values[c->cell];
-        if (c->scaled)
-            r->sums.own[c->output] += c->weight * scaled(x, c->mean, c->factor);
-        else if (!isnan(x))
-            r->sums.own[c->output] += c->weight * x;
+        r->sums.own[c->output] += c->weight * scaled(r->values[c->cell], c->mean, c->factor);
     }
     return 1;
 }

@@ -18,7 +18,7 @@
 struct node { int32_t key; NARROW cell, below; };
 struct leaf { double value, path; };
 struct use { size_t root; int levels, output, billed; };
-struct column { int cell, output, scaled; double weight, mean, factor; };
+struct column { int cell, output; double weight, mean, factor; };
 struct step {
     int first_use, last_use, first_column, last_column, first_read, last_read, carry, combine, gate,
         then, otherwise, stop_then, stop_otherwise, kernel;

@@ -42,7 +42,9 @@ class Letters:
         """Read the three consecutive splits; every size uses all rows."""
         table = read_matrix(source.find(*self.files), 17, rows=sum(ROWS), text=(0,))
         letter = table.frame["1"].astype("str")
-        for row in np.flatnonzero(~letter.str.fullmatch("[A-Z]").to_numpy(bool)).tolist():
+        other = ~letter.str.fullmatch("[A-Z]").to_numpy(bool)
+        if other.any():
+            row = int(other.argmax())
             raise InputError(
                 f"{table.place(row)}: {letter[row]!r} is not a capital letter; get the file again"
             )

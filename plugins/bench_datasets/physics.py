@@ -137,7 +137,9 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
         check_memory(error, path)
         raise InputError(f"{path}: {' '.join(str(error).split())}; get the file again") from error
     y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
-    for row in np.flatnonzero(~np.isin(y, (0.0, 1.0))):
+    other = ~np.isin(y, (0.0, 1.0))
+    if other.any():
+        row = int(other.argmax())
         raise InputError(
             f"{path}, line {row + 2}: label {y[row]:g} is not 0 or 1; get the file again"
         )

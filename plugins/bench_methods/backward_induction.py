@@ -45,9 +45,8 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import LEAST_HESSIAN, loss_of
-from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.dictionary import layout_of, sums
+from bench_models.boosting import LEAST_HESSIAN, OnEngine, loss_of
+from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
     closed,
     code_of,
@@ -56,6 +55,7 @@ from bench_models.masked_predictor import (
     visible,
 )
 from bench_models.states import Stored
+from bench_trees.ensemble import Ensemble
 
 from bench_core import (
     Evaluated,
@@ -75,7 +75,6 @@ from bench_core.serving.gates import largest_probability
 
 if TYPE_CHECKING:
     from bench_trees import Bins, Settings
-    from bench_trees.inference import Layout
 
 MOST = 6
 """Maximum purchases that are not free."""
@@ -84,16 +83,15 @@ LOOKS = 11
 """Numbers of trees compared, 0 included."""
 
 HIGHEST = 32.0
-"""The first t; the last before 0 is its inverse."""
+"""Prices of cost run from 32 to 1/32, then 0."""
 
 
 @dataclass(frozen=True)
-class BackwardInduction:
+class BackwardInduction(OnEngine):
     """A policy by dynamic programming over all sets of a few purchases."""
 
     name: ClassVar[str] = "backward-induction"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
     tried: int = param(6, "prices of cost per training row", least=1)
@@ -124,12 +122,12 @@ class BackwardInduction:
         words = bins.words(copies.X, context.threads)
 
         @cache
-        def answered(code: bytes) -> tuple[SetTrees, FloatArray]:
+        def answered(code: bytes) -> tuple[Ensemble, FloatArray]:
             own = visible(np.frombuffer(code, dtype=bool)[None], purchases, prices)[0]
             trees, scores = self._answers(copies, bins, words, part, own, context)
             return trees, largest_probability(scores)
 
-        def judged(bought: BoolArray) -> tuple[SetTrees, FloatArray]:
+        def judged(bought: BoolArray) -> tuple[Ensemble, FloatArray]:
             return answered(bought.tobytes())
 
         sets = _sets(purchases, lambda bought: float(judged(bought)[1].mean()))
@@ -159,10 +157,10 @@ class BackwardInduction:
         fold: IntArray,
         features: BoolArray,
         context: FitContext,
-    ) -> tuple[SetTrees, FloatArray]:
+    ) -> tuple[Ensemble, FloatArray]:
         """Trees on these ``features`` (d,), averaged over parts; and scores (n, K) of the
         training rows by trees fitted without their ``fold`` (n,)."""
-        from bench_trees import Ensemble, boost
+        from bench_trees import boost
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.losses import Labels, Measured
 
@@ -182,10 +180,9 @@ class BackwardInduction:
                 threads=context.threads,
             )
             fits.append(trees)
-            layout = layout_of(trees)
-            before = Walked.begin(len(held), loss.outputs, layout.words)
+            before = Walked.begin(len(held), loss.outputs, trees.layout.words)
             steps = Steps.prefixes(np.minimum(ends, trees.trees).tolist(), trees.base)
-            far[:, held] = walk(layout, steps, rows.X[held], before).scores
+            far[:, held] = walk(trees.layout, steps, rows.X[held], before).scores
         assert isinstance(loss, Measured)
         labels = Labels(rows.y)
         best = int(np.argmin([loss.mean(scores.T, labels) for scores in far]))
@@ -193,7 +190,7 @@ class BackwardInduction:
         shares = [replace(t, value=t.value / self.parts, diverged=False) for t in kept]
         joined = Ensemble.concat(shares)
         base = np.mean([trees.base for trees in fits], axis=0)
-        return SetTrees(replace(joined, base=base)), far[best]
+        return replace(joined, base=base), far[best]
 
     def _settings(self, trees: int, min_rows: int, min_hessian: float = 0.0) -> Settings:
         from bench_trees import Settings
@@ -209,21 +206,6 @@ class BackwardInduction:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class SetTrees(Stored):
-    """The trees of one set of purchases."""
-
-    ensemble: Any  # an Ensemble
-
-    def scores(self, X: Float32Array) -> FloatArray:
-        """Sums (n, K) for rows X (n, d)."""
-        return sums(self._layout, self.ensemble.base, X)
-
-    @cached_property
-    def _layout(self) -> Layout:
-        return layout_of(self.ensemble)
-
-
 def _backward(
     X: Float32Array,
     stop: FloatArray,
@@ -232,10 +214,10 @@ def _backward(
     prices: Prices,
     settings: Settings,
     context: FitContext,
-) -> list[SetTrees]:
+) -> list[Ensemble]:
     """The regressions of each set, on rows X (n, d + 1) with the number of their ``price`` (n,)
     as last column. ``stop`` (sets, n) are values of stopping."""
-    from bench_trees import Ensemble, boost, find_bins
+    from bench_trees import boost, find_bins
 
     purchases = Purchases.of(prices)
     number = {code: s for s, code in enumerate(code_of(sets).tolist())}
@@ -260,7 +242,7 @@ def _backward(
             trees = boost(
                 words, bins, target, settings=settings, features=tested, threads=context.threads
             )
-            gain = sums(layout_of(trees), trees.base, X)[:, 0] - price * marginal[j]
+            gain = sums(trees, X)[:, 0] - price * marginal[j]
             best = np.maximum(best, gain)
             base[j] = trees.base[0]
             parts.append(
@@ -271,7 +253,7 @@ def _backward(
                 )
             )
         value[s] += best
-        models.append(SetTrees(replace(Ensemble.concat(parts), base=base)))
+        models.append(replace(Ensemble.concat(parts), base=base))
     return models[::-1]
 
 
@@ -281,8 +263,8 @@ class Lookahead(Stored):
 
     prices: Prices
     sets: BoolArray  # (sets, k)
-    answers: Sequence[SetTrees]  # scores, over d features
-    gains: Sequence[SetTrees]  # k outputs, over d features and the number of the price
+    answers: Sequence[Ensemble]  # scores, over d features
+    gains: Sequence[Ensemble]  # k outputs, over d features and the number of the price
     price: Sequence[float]  # of cost, falling
 
     @cached_property
@@ -319,20 +301,21 @@ class Lookahead(Stored):
         scores = self._by_set(self.answers, cells, bought)
         return scores if scores.shape[1] > 1 else scores[:, 0]
 
-    def _by_set(self, trees: Sequence[SetTrees], X: Float32Array, bought: BoolArray) -> FloatArray:
+    def _by_set(self, trees: Sequence[Ensemble], X: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores (n, K), each row by the trees of its set."""
         codes = code_of(bought)
-        scores = np.empty((len(X), len(trees[0].ensemble.base)))
+        scores = np.empty((len(X), trees[0].outputs_count))
         for code in np.unique(codes).tolist():
-            own = codes == code
+            rows = codes == code
             # the largest known set within the purchases: more may be free than in training
-            inside = ~(self.sets & ~bought[own][0]).any(axis=1)
-            scores[own] = trees[int(np.max(np.flatnonzero(inside), initial=0))].scores(X[own])
+            inside = ~(self.sets & ~bought[rows][0]).any(axis=1)
+            place = int(np.max(np.flatnonzero(inside), initial=0))
+            scores[rows] = sums(trees[place], X[rows])
         return scores
 
 
-def _most(sets: Sequence[SetTrees], multiplier: FloatArray) -> Evaluated:
-    each = [most_evaluated(trees.ensemble, multiplier) for trees in sets]
+def _most(sets: Sequence[Ensemble], multiplier: FloatArray) -> Evaluated:
+    each = [most_evaluated(trees, multiplier) for trees in sets]
     return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
 
 

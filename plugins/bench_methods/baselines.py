@@ -29,8 +29,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, BoostedTrees, LossName, loss_of
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import BoostedTrees, LossName, OnEngine, loss_of
 from bench_models.nested_sets.purchases import Keys, extended, readable
 from bench_models.nested_sets.subsets import Subsets
 from bench_models.path_of_models import PathOfModels, growing, share_of
@@ -43,12 +42,10 @@ _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(OnEngine):
     """The best constant; it reads no feature and is free."""
 
     name: ClassVar[str] = "constant"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # the log of a share
-    tasks: ClassVar[frozenset[Task]] = TASKS
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 

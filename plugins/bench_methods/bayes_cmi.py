@@ -21,10 +21,10 @@ M. Goldszmidt, Machine Learning 29 (1997), after C. Chow, C. Liu, IEEE Transacti
 Theory 14 (1968) [M]. [M] marks formulas restated from memory.
 
 Equations
-    I                bench_methods.bayes_cmi.Forest.gain
-    p(x | y)         bench_methods.bayes_cmi.Forest.evidence
+    I                bench_methods.bayes_cmi.DependenceForest.gain
+    p(x | y)         bench_methods.bayes_cmi.DependenceForest.evidence
     combinations     bench_methods.bayes_cmi.Variables.of_rows
-    shares           bench_methods.bayes_cmi.Forest.of
+    shares           bench_methods.bayes_cmi.DependenceForest.of
     tree             bench_methods.bayes_cmi.chow_liu
     purchases, stop  bench_models.information.MostInformation.act
     T                bench_methods.bayes_cmi.temperature_of
@@ -56,6 +56,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from bench_models.boosting import binned
 from bench_models.information import MostInformation, plogp
+from bench_models.links import log_loss, softmax
 from bench_models.states import Stored
 from bench_models.tradeoff import entropy
 
@@ -117,7 +118,7 @@ class BayesCMI:
         variables, codes = Variables.of_rows(train, prices, self.bins, context)
         few = self.dependence == "auto" and len(variables.sizes) <= MOST_IN_TREE
         tree = few or self.dependence == "tree"
-        forest = Forest.of(variables, codes, train, tree, context.classes)
+        forest = DependenceForest.of(variables, codes, train, tree, context.classes)
         unit = prices.everything / max(entropy(forest.prior), 1e-12)
         policy = MostInformation(forest, prices, {"tradeoff": (1.0,)}, unit)
         free, nothing = policy.purchases.price == 0, np.float32(np.nan)
@@ -209,7 +210,7 @@ def _values(codes: IntArray, size: int, train: Examples, classes: int) -> IntArr
 
 
 @dataclass(frozen=True, eq=False)
-class Forest(Stored):
+class DependenceForest(Stored):
     """Probabilities of classes, and of the variables' values given the class and a parent.
 
     Belief propagation from the leaves of each tree to its root and back (J. Pearl, Probabilistic
@@ -295,9 +296,7 @@ class Forest(Stored):
 
     def _gain(self, codes: IntArray, known: BoolArray, purchases: int) -> FloatArray:
         evidence, below, tells = self._up(codes, known)
-        share = self._shares(evidence)
-        share = np.exp(share - share.max(axis=0))
-        share /= share.sum(axis=0)
+        share = softmax(self._shares(evidence).T).T
         belief, gain = dict[int, FloatArray](), np.zeros((purchases, codes.shape[1]))
         for v in self.order.tolist():
             u, table = self.parent[v], self._tables[v]
@@ -355,13 +354,13 @@ def _worth(both: Any) -> float:
     return float(parts - 0.5 * (left @ right) * np.log(rows)) / rows
 
 
-def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
+def temperature_of(forest: DependenceForest, valid: Examples, order: IntArray) -> float:
     """The T of least log-loss on these rows, with the first 1, 2, 4, ... and all purchases of an
     ``order`` (k,) known."""
     from scipy.optimize import minimize_scalar
 
     codes = forest.variables.codes(valid.X)
-    y, mass = valid.y.astype(np.int64), valid.weights / valid.weights.sum()
+    mass = valid.weights / valid.weights.sum()
     prior, terms = np.log(forest.prior)[:, None], []
     for count in [*(2 ** np.arange((len(order) - 1).bit_length())).tolist(), len(order)]:
         known = np.ones(codes.shape, dtype=bool)
@@ -372,7 +371,7 @@ def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
         total = 0.0
         for evidence in terms:
             scores = evidence / np.exp(logarithm) + prior
-            total += float(mass @ (np.logaddexp.reduce(scores) - scores[y, np.arange(len(y))]))
+            total += float(mass @ log_loss(scores.T, valid.y))
         return total
 
     bounds = -np.log(HOTTEST), np.log(HOTTEST)

@@ -33,7 +33,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, WIDE
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
 from bench_core import (

@@ -46,7 +46,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, log, param, provide_learners

@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine, OnTrees, ensemble_of, prefix_chain
 from bench_models.large_model import GatedModel, LargeModel, confidence, thresholds
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
@@ -61,7 +60,6 @@ class ConfidenceCascade(OnTrees):
     """A cheap booster, and a large model for rows of low confidence."""
 
     name: ClassVar[str] = "confidence-cascade"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
@@ -104,11 +102,10 @@ class ConfidenceCascade(OnTrees):
 
 
 @dataclass(frozen=True)
-class SelectionCascade:
+class SelectionCascade(OnEngine):
     """Models on nested sets of features, evaluated in turn until one is confident."""
 
     name: ClassVar[str] = "selection-cascade"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = ConfidenceCascade.tasks
     adds_up: ClassVar[bool] = False
 

@@ -44,9 +44,8 @@ Departures
 - lear: sentinels after the last tree are dropped. All classifiers are trained on all documents; at
   a later sentinel documents that left keep their score at the exit. Negative and positive examples
   have equal weights. Documents pay for the classifiers' trees and splits.
-- A row with several copies is one document to every rule and to lear's inputs, as models never see
-  copies. The papers' physical copies would count in ranks and as the k-th best, so more rows would
-  leave. lear's label counts them, as the metrics do.
+- Rules and lear's inputs count a row once, whatever its multiplicity. The papers' physical copies
+  would count in ranks and as the k-th best, so more rows would leave. lear's label counts copies.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 
@@ -103,7 +101,6 @@ class EarlyExit(OnTrees):
     """Another learner's trees in their order, with early exits by a fixed rule."""
 
     name: ClassVar[str] = "early-exit"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
@@ -176,7 +173,6 @@ class Lear(OnTrees):
     """Another learner's trees in their order, with early exits at learned sentinels."""
 
     name: ClassVar[str] = "lear"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
     sentinels: tuple[int, ...] = param(

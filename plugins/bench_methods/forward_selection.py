@@ -38,7 +38,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.nested_sets.held_out import (
     Fits,
     HeldOutFit,

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_models.boosting import BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, log, param, provide_learners

@@ -22,7 +22,6 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.nested_sets.purchases import readable
 from bench_models.nested_sets.subsets import Subsets
 from bench_models.path_of_models import PathOfModels, share_of

@@ -33,8 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine
 from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
@@ -63,13 +62,11 @@ REVERSED = 0.4
 
 
 @dataclass(frozen=True)
-class ImportedModel:
+class ImportedModel(OnEngine):
     """An existing LightGBM, XGBoost or CatBoost model."""
 
     name: ClassVar[str] = "imported"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of a link
     role: ClassVar[str] = "own"
-    tasks: ClassVar[frozenset[Task]] = TASKS
 
     file: str = param("", "the model: LightGBM text, XGBoost JSON or UBJ, CatBoost JSON")
 

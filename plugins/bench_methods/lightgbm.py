@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bench_models.boosting import TRADEOFF
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
 from bench_core import Examples, FitContext, Prices, among, log, param, provide_learners

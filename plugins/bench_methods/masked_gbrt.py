@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.masked_predictor import (
     MaskedPredictor,
     MaskedTraining,
@@ -39,6 +38,7 @@ from bench_models.masked_predictor import (
     training_copies,
 )
 from bench_models.path_of_models import growing
+from bench_trees.ensemble import Ensemble
 
 from bench_core import (
     Examples,
@@ -110,11 +110,11 @@ class OneOrder(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The first purchases of the order, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram, Sums, no_trees
+        from bench_core.serving import PolicyProgram
 
-        worth, trees = np.append(self._worth(stop), 0.0), self.predictor.whole
-        values, answer = [Sums(no_trees(len(worth), 0), worth)], trees.as_sums()
-        return PolicyProgram.of(values, answer, prices, trees.marked, "class", skip=True)
+        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
+        worth = Ensemble.of_trees([], [], np.append(self._worth(stop), 0.0), 0)
+        return PolicyProgram.of([worth], answer, prices, marked, "class", skip=True)
 
 
 def order_alone(

@@ -47,7 +47,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench_models.boosting import TRADEOFF, BoostedTrees
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners

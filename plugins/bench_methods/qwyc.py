@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.dictionary import sensor_bits
 from bench_models.path_of_models import PathOfModels
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
@@ -63,7 +62,6 @@ class QWYC(OnTrees):
     """Another learner's trees in batches, ordered for early exits."""
 
     name: ClassVar[str] = "qwyc"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
     adds_up: ClassVar[bool] = False
 
@@ -136,7 +134,7 @@ class Batches(NamedTuple):
     price: FloatArray  # (s,)
 
 
-class Position(NamedTuple):
+class OrderedBatch(NamedTuple):
     """A base model, and the range of partial scores of rows that go on."""
 
     batch: int
@@ -144,16 +142,16 @@ class Position(NamedTuple):
     high: float
 
 
-def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> list[Position]:
+def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> list[OrderedBatch]:
     """All base models in order, for rows that count ``mass`` (n,) times."""
     scores, left = batches.scores, list(range(len(batches.scores)))
     partial = np.full(scores.shape[1], base)
     positive = base + scores.sum(axis=0) > 0
     on = np.arange(scores.shape[1])
     bought = np.zeros(len(batches.price), dtype=bool)
-    allowed, order = alpha * float(mass.sum()) + 1e-9, list[Position]()
+    allowed, order = alpha * float(mass.sum()) + 1e-9, list[OrderedBatch]()
     while len(left) > 1:
-        best, least, flips = Position(left[0], -np.inf, np.inf), np.inf, 0.0
+        best, least, flips = OrderedBatch(left[0], -np.inf, np.inf), np.inf, 0.0
         for t in left if len(on) else []:
             cut, decided, wrong = thresholds(
                 partial[on] + scores[t, on], positive[on], mass[on], allowed
@@ -162,14 +160,14 @@ def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> l
                 cost = batches.evaluation[t] + batches.price @ (batches.sensors[t] & ~bought)
                 ratio = float(cost * mass[on].sum() / decided)
                 if ratio < least:
-                    best, least, flips = Position(t, *cut), ratio, wrong
+                    best, least, flips = OrderedBatch(t, *cut), ratio, wrong
         left.remove(best.batch)
         order.append(best)
         partial += scores[best.batch]
         bought |= batches.sensors[best.batch]
         allowed -= flips
         on = on[(partial[on] >= best.low) & (partial[on] < best.high)]
-    return [*order, Position(left[0], -np.inf, np.inf)]
+    return [*order, OrderedBatch(left[0], -np.inf, np.inf)]
 
 
 def thresholds(
@@ -196,7 +194,7 @@ def thresholds(
 
 
 def _stages(
-    order: Sequence[Position], trees: Sequence[IntArray], ensemble: Ensemble
+    order: Sequence[OrderedBatch], trees: Sequence[IntArray], ensemble: Ensemble
 ) -> list[Stage]:
     """A stage for each position. If rows may leave on both sides, its gate releases the positive
     rows, and a stage without trees after it the negative ones."""

@@ -26,8 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine
 from bench_models.libraries import (
     LibraryModel,
     check_classes,
@@ -55,12 +54,10 @@ _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 
 @dataclass(frozen=True)
-class RandomForest:
+class RandomForest(OnEngine):
     """scikit-learn's random forest, ignoring cost."""
 
     name: ClassVar[str] = "random-forest"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
-    tasks: ClassVar[frozenset[Task]] = TASKS
 
     trees: int = param(300, "number of trees", least=1)
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
@@ -108,12 +105,11 @@ class RandomForest:
 
 
 @dataclass(frozen=True)
-class ScikitLearn:
+class ScikitLearn(OnEngine):
     """Any scikit-learn estimator, named by its import path."""
 
     name: ClassVar[str] = "sklearn"
     numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
-    tasks: ClassVar[frozenset[Task]] = TASKS
 
     estimator: str = param(
         "auto", "import path, such as sklearn.svm.SVC; auto: logistic or ridge regression"

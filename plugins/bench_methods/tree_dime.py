@@ -41,7 +41,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine
+from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
     MaskedPredictor,
     MaskedTraining,
@@ -54,7 +55,8 @@ from bench_models.masked_predictor import (
     training_copies,
     with_marks,
 )
-from bench_models.vector_trees import VectorTrees, boost_vectors
+from bench_models.vector_trees import boost_vectors
+from bench_trees.ensemble import Ensemble
 
 from bench_core import (
     STOP,
@@ -88,12 +90,11 @@ WAYS = 2000  # maximum training rows for the choice of tradeoffs
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeDime:
+class TreeDime(OnEngine):
     """A policy that buys by the expected fall of the loss per price."""
 
     name: ClassVar[str] = "tree-dime"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     predictor: BudgetedLearner = param(
         "masked-gbrt", "learner of the predictor for masked rows", search=inside()
@@ -140,7 +141,7 @@ class Dime(PredictorPolicy):
     nested: ClassVar[bool] = True
 
     predictor: MaskedPredictor
-    values: Sequence[VectorTrees]  # for one purchase, for two, ...
+    values: Sequence[Ensemble]  # for one purchase, for two, ...
     prices: Prices
     unit: float  # tau at tradeoff 1
     tradeoffs: Sequence[float]  # falling
@@ -155,7 +156,7 @@ class Dime(PredictorPolicy):
     def each_act(self) -> Evaluated:
         """Evaluation of the values' trees."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.predictor.whole.marked)))
-        parts = [most_evaluated(value.trees, multiplier) for value in self.values]
+        parts = [most_evaluated(value, multiplier) for value in self.values]
         return Evaluated(sum(p.splits for p in parts), sum(p.trees for p in parts))
 
     def act(
@@ -174,19 +175,18 @@ class Dime(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The values' trees and the predictor's."""
-        from bench_core.serving import PolicyProgram, Sums
+        from bench_core.serving import PolicyProgram
 
-        values = [Sums(own.trees, own.base, own.vectors) for own in self.values]
-        trees, least = self.predictor.whole, stop * self.unit
-        answer = trees.as_sums()
+        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
+        least = stop * self.unit
         return PolicyProgram.of(
-            values, answer, prices, trees.marked, "rate", least=least, skip=self.skip
+            self.values, answer, prices, marked, "rate", least=least, skip=self.skip
         )
 
     def rates(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Values per price (n, k); -inf where bought."""
         X = with_marks(cells, bought, self.predictor.whole.marked)
-        value = np.maximum(np.max([v.scores(X) for v in self.values], axis=0), 0.0)
+        value = np.maximum(np.max([sums(trees, X) for trees in self.values], axis=0), 0.0)
         price = self.purchases.marginal(bought)
         rate = np.divide(value, price, out=np.full(value.shape, np.inf), where=price > 0)
         return np.where(bought, -np.inf, rate)
@@ -269,7 +269,7 @@ class _Fitting:
         )
         return replace(self.model, whole=trees)
 
-    def values(self, row: IntArray, bought: BoolArray) -> list[VectorTrees]:
+    def values(self, row: IntArray, bought: BoolArray) -> list[Ensemble]:
         """Regressions on the targets for one purchase, for two, ..."""
         from bench_trees import Settings
 

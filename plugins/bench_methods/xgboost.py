@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_models.boosting import WIDE
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import LibraryTrees, Parameters, group_sizes
 
 from bench_core import Examples, FitContext, linear, log, param, provide_learners

@@ -16,7 +16,6 @@ from bench_core import (
     Task,
     UsageError,
     among,
-    hookimpl,
     inside,
     log,
     param,
@@ -58,20 +57,23 @@ algorithm cuts at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its 
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the engine's kernels unless an earlier run has."""
-    from bench_trees import warm_up
+class OnEngine:
+    """Base class of learners that use the tree engine."""
 
-    warm_up(say)
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of losses and links
+
+    @staticmethod
+    def warm_up(say: Callable[[str], None]) -> None:
+        """Compile the engine's kernels unless an earlier run has."""
+        from bench_trees import warm_up
+
+        warm_up(say)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoostedTrees:
+class BoostedTrees(OnEngine):
     """Parameters of all learners of boosted trees."""
-
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of the losses
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
     learning_rate: float = param(
@@ -152,7 +154,7 @@ class BoostedTrees:
 
 
 @dataclass(frozen=True)
-class OnTrees:
+class OnTrees(OnEngine):
     """Base class of learners over the boosted trees of another learner.
 
     Raises ValueError where the base has ``adds_up = False``: its scores are not a sum of trees.

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_models.logistic import softplus_and_sigmoid
+from bench_models.descent import lbfgs
+from bench_models.links import softplus_and_sigmoid
 
 LEAST_SLOPE = 1e-3
 """Least log-odds per standard deviation of the scores."""
@@ -31,8 +32,6 @@ class Line(NamedTuple):
 def platt(scores: FloatArray, positive: BoolArray, mass: FloatArray) -> Line:
     """The rising line of least logistic loss for ``scores`` (n,) of rows with weights ``mass``
     (n,)."""
-    from scipy.optimize import minimize
-
     ones = float(mass[positive].sum())
     others = float(mass.sum()) - ones
     target = np.where(positive, (ones + 1) / (ones + 2), 1 / (others + 2))
@@ -48,14 +47,8 @@ def platt(scores: FloatArray, positive: BoolArray, mass: FloatArray) -> Line:
         off = share * (p - target)
         return float(share @ (value - target * score)), np.array([off @ z, off.sum()])
 
-    result = minimize(
-        loss,
-        np.array([1.0, 0.0]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(LEAST_SLOPE, None), (None, None)],
-        options={"ftol": 0.0, "gtol": 1e-12},
-    )
-    slope, intercept = result.x if varied else (LEAST_SLOPE, result.x[1])
+    least = np.array([LEAST_SLOPE, -np.inf])
+    found, _ = lbfgs(loss, np.array([1.0, 0.0]), steps=15000, ftol=0.0, gtol=1e-12, least=least)
+    slope, intercept = found if varied else (LEAST_SLOPE, found[1])
     slope /= spread if varied else 1.0
     return Line(float(slope), float(intercept - slope * centre))

@@ -232,49 +232,60 @@ def minimise_gated(
     """A few descent steps on (weights, bias, threshold), given the objective's ``_gram``."""
     from scipy.linalg import cholesky
 
-    def value_and_gradient(beta: FloatArray, theta: float) -> tuple[float, FloatArray, float]:
-        theta = theta if objective.gated else threshold
+    def value_and_gradient(
+        betas: FloatArray, thetas: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        beta, theta = betas[0], float(thetas[0]) if objective.gated else threshold
         value, by_weights, by_bias, by_theta = objective.evaluate(beta[:-1], float(beta[-1]), theta)
-        return value, np.append(by_weights, by_bias), by_theta
+        return value, np.append(by_weights, by_bias)[None], np.array([by_theta])
 
     root = cholesky(_curvature(objective, gram), lower=True, check_finite=False)
-    start = threshold if objective.gated else 0.0
-    at = np.append(weights, bias), start, settings.steps
-    beta, theta = minimise_whitened(value_and_gradient, root, *at, ftol=settings.ftol)
-    return beta[:-1], float(beta[-1]), theta if objective.gated else threshold
+    at = np.append(weights, bias)[None], np.array([threshold if objective.gated else 0.0])
+    (beta,), (theta,), _ = minimise_whitened(
+        value_and_gradient, root, *at, steps=settings.steps, ftol=settings.ftol, gtol=1e-10
+    )
+    return beta[:-1], float(beta[-1]), float(theta) if objective.gated else threshold
 
 
 def minimise_whitened(
-    loss: Callable[[FloatArray, float], tuple[float, FloatArray, float]],
+    loss: Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]],
     root: FloatArray,
     beta: FloatArray,
-    last: float,
-    steps: int,
+    rest: FloatArray,
     *,
+    steps: int,
     ftol: float,
-    gtol: float = 1e-10,
-) -> tuple[FloatArray, float]:
-    """Run L-BFGS on (beta, last) from this start, in coordinates that make the quadratic part
-    round. Without them similar boosted columns take hundreds of steps.
+    gtol: float,
+    memory: int = 10,
+) -> tuple[FloatArray, FloatArray, float]:
+    """Run L-BFGS on (beta, rest) from this start, in coordinates that make the quadratic part
+    round; return them, and the loss. Without them similar boosted columns take hundreds of steps.
 
-    ``root`` (c, c) is the lower Cholesky factor of the curvature by beta (c,). ``loss`` gives its
-    value and its derivatives by beta and ``last``.
+    ``beta`` (m, c) are m functions of c columns, and ``root`` (c, c) the lower Cholesky factor of
+    the curvature by each. ``loss`` gives its value and its derivatives by beta and ``rest`` (r,).
     """
-    from scipy.linalg import solve_triangular
+    from scipy.linalg.lapack import dtrtrs
 
-    def solved(x: FloatArray, trans: str) -> FloatArray:
-        if len(x) == 0:
+    by_columns = root.flags.f_contiguous
+    factor = root if by_columns else root.T
+
+    def solved(x: FloatArray, transposed: bool) -> FloatArray:
+        if x.size == 0:
             return x
-        y: FloatArray = solve_triangular(root, x, lower=True, trans=trans, check_finite=False)
-        return y
+        # LAPACK directly: SciPy's checks take as long as a small system
+        y, _ = dtrtrs(factor, x.T, lower=by_columns, trans=transposed == by_columns)
+        return np.asarray(y.T)
+
+    def plain(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return solved(x[: beta.size].reshape(beta.shape), True), x[beta.size :]
 
     def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-        value, by_beta, by_last = loss(solved(x[:-1], "T"), float(x[-1]))
-        return value, np.append(solved(by_beta, "N"), by_last)
+        value, by_beta, by_rest = loss(*plain(x))
+        return value, np.append(solved(by_beta, False), by_rest)
 
-    start = np.append(root.T @ beta, last)
-    x, _ = lbfgs(value_and_gradient, start, steps=steps, ftol=ftol, gtol=gtol)
-    return solved(x[:-1], "T"), float(x[-1])
+    start = np.append(beta @ root, rest)
+    x, value = lbfgs(value_and_gradient, start, steps=steps, ftol=ftol, gtol=gtol, memory=memory)
+    return *plain(x), value
 
 
 def lbfgs(
@@ -285,19 +296,21 @@ def lbfgs(
     ftol: float,
     gtol: float,
     memory: int = 10,
+    least: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
     """A minimiser of a smooth function by SciPy's L-BFGS-B, and its value.
 
     The curvature comes from the last ``memory`` moves. It stops after ``steps``, at a relative fall
-    below ``ftol``, or once no entry of the gradient exceeds ``gtol``.
+    below ``ftol``, or once no entry of the gradient exceeds ``gtol``. ``least`` are lower bounds.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     result = minimize(
         value_and_gradient,
         start,
         jac=True,
         method="L-BFGS-B",
+        bounds=None if least is None else Bounds(least),
         options={"maxiter": steps, "ftol": ftol, "gtol": gtol, "maxcor": memory},
     )
     return result.x, float(result.fun)

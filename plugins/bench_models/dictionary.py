@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CELLS = 250_000  # pairs of a tree and a row walked at a time: 8 bytes each, to fit in caches
 _TESTS = 4_000_000  # pairs of a tree and a feature examined at a time
+_BLOCK = 4096  # rows summed at a time where leaves hold vectors
 _ROWS = 1024  # fewer are not worth a call
 
 
@@ -54,7 +55,7 @@ def tree_columns(ensemble: Ensemble, X: Float32Array, threads: int) -> Float32Ar
     def keep(rows: slice, outputs: FloatArray) -> None:
         columns[:, rows] = outputs.T
 
-    _walk(layout_of(ensemble), X, threads, keep)
+    _walk(ensemble.layout, X, threads, keep)
     return columns
 
 
@@ -79,30 +80,39 @@ def mean_splits(
     return found
 
 
-def layout_of(
-    trees: Ensemble, multiplier: FloatArray | None = None, chosen: IntArray | None = None
-) -> Layout:
-    """The ``chosen`` trees (default all) laid out without purchases; splits count ``multiplier``
-    (d,), by default 0."""
+def layout_of(trees: Ensemble, multiplier: FloatArray, chosen: IntArray | None = None) -> Layout:
+    """The ``chosen`` trees (default all) laid out without sensors; splits count ``multiplier``
+    (d,)."""
     from bench_trees.inference import Needs, lay_out
 
-    start = np.zeros(trees.features + 1, dtype=np.int32)
-    counted = np.zeros(trees.features) if multiplier is None else multiplier
-    return lay_out(trees, Needs(start, start[:0], counted, 0), chosen)
+    return lay_out(trees, Needs.nothing(trees.features, multiplier), chosen)
 
 
-def sums(layout: Layout, base: FloatArray, X: Float32Array) -> FloatArray:
-    """``base`` (K,) plus all trees, for rows X (n, d): (n, K)."""
-    from bench_trees.inference import Steps, Walked, walk
+def sums(trees: Ensemble, X: Float32Array) -> FloatArray:
+    """The constant plus all trees, for rows X (n, d): (n, K)."""
+    from bench_trees.kernels.leaf_vectors import add_leaves
 
-    before = Walked.begin(len(X), len(base), layout.words)
-    return np.asarray(walk(layout, Steps.prefixes([layout.trees], base), X, before).scores[0])
+    layout = trees.layout
+    if trees.vectors is None:
+        return _summed(layout, trees.base, X)
+    total = np.repeat(trees.base[None], len(X), axis=0)
+    for start in range(0, len(X) if trees.trees else 0, _BLOCK):
+        some = slice(start, start + _BLOCK)
+        add_leaves(leaves(layout, X[some]), layout.output, trees.vectors, total[some])
+    return total
 
 
 def leaves(layout: Layout, X: Float32Array) -> FloatArray:
     """The values (n, T) of every tree separately."""
     apart = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
-    return sums(apart, np.zeros(layout.trees), X)
+    return _summed(apart, np.zeros(layout.trees), X)
+
+
+def _summed(layout: Layout, base: FloatArray, X: Float32Array) -> FloatArray:
+    from bench_trees.inference import Steps, Walked, walk
+
+    before = Walked.begin(len(X), len(base), layout.words)
+    return np.asarray(walk(layout, Steps.prefixes([layout.trees], base), X, before).scores[0])
 
 
 def _walk(

@@ -23,6 +23,7 @@ from bench_core import Examples, FitContext, Prices, Purchases, Task, log, param
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.optimum import States, by_purchase, shown_by
 from bench_models.information import unsure
+from bench_models.links import scores_of
 from bench_models.states import Stored
 
 MOST_STATES = 20_000  # of an estimate
@@ -59,13 +60,7 @@ class DiscreteRows(Stored):
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """The class scores in each row's state."""
         mass = self.states.mass[self.state_of(cells, bought)]
-        return scores_of(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
-
-
-def scores_of(p: FloatArray) -> FloatArray:
-    """Probabilities (n, K) as scores: log-odds (n,) of two classes, else logarithms (n, K)."""
-    log = np.log(np.maximum(p, LEAST))
-    return np.asarray(log if log.shape[1] > 2 else log[:, 1] - log[:, 0])
+        return scores_of(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300), LEAST)
 
 
 @dataclass(frozen=True)
@@ -136,8 +131,8 @@ def estimated(
     np.add.at(table, (*(reading.codes for reading in chosen), y), weights)
     table += smoothing * naive
     column = np.array([reading.column for reading in chosen], dtype=np.int64)
-    how = np.array(kept, dtype=np.int64), column, np.arange(len(kept)), edges
-    return DiscreteRows(table / table.sum(), *how, prices, told=False)
+    purchase, digit = np.array(kept, dtype=np.int64), np.arange(len(kept))
+    return DiscreteRows(table / table.sum(), purchase, column, digit, edges, prices, told=False)
 
 
 class _Reading(NamedTuple):

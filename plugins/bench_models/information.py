@@ -55,7 +55,7 @@ class MostInformation(Stored):
     def offer(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """The best purchase (n,), and the highest stop (n,) below its information per price."""
+        """The best purchase (n,), and the largest stop (n,) at which it is still bought."""
         best, worth = self.purchases.most(self.worth(cells, bought), bought, left)
         return best, np.nextafter(worth, -np.inf)
 

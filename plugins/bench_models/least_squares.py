@@ -63,15 +63,6 @@ class Normal:
         return self.spread - float(self.moment @ weights) + quadratic
 
 
-def normal_equations(
-    problem: Problem, omega: FloatArray, threads: int = 1, *, centred: bool = True
-) -> Normal:
-    """``H' Omega H`` and ``H' Omega y`` of all trees for row weights omega (n,)."""
-    growing = Growing(problem, omega, threads, centred=centred)
-    growing.grow(np.arange(problem.trees))
-    return growing.normal
-
-
 class Growing:
     """The normal equations of a stage, for fixed row weights omega (n,), on trees added gradually.
 

@@ -84,8 +84,9 @@ class LibraryTrees(BoostedTrees):
         with library_errors(self.name):
             raw = own._trained({**own._parameters(loss, context), **costs}, rows, loss, context)
         model = read_model(raw)
-        if loss == "softmax" and model.vectors is not None:
-            model = _all_classes(model, np.unique(train.y).astype(np.int64), context.classes)
+        if loss == "softmax" and (vectors := model.ensemble.vectors) is not None:
+            present = np.unique(train.y).astype(np.int64)
+            model = _all_classes(model, vectors, present, context.classes)
         return serve(model, prices, {"loss": loss, **facts})
 
     def _parameters(self, loss: str, context: FitContext) -> Parameters:
@@ -183,7 +184,7 @@ def serve(
     """An imported model under these prices: a ``StagedModel`` if its trees only add up.
     ``whole``: its only point has all trees; otherwise its first trees are points, too."""
     facts = {"peer": model.source, **facts}
-    plain = model.vectors is None and not model.average and model.link == "identity"
+    plain = model.ensemble.vectors is None and not model.average and model.link == "identity"
     if plain and whole:
         return prefix_chain(model.ensemble, [model.ensemble.trees], prices, facts)
     if plain:
@@ -191,7 +192,6 @@ def serve(
     return TreeAverage.of(
         model.ensemble,
         prices,
-        vectors=model.vectors,
         average=model.average,
         link=model.link,
         facts=facts,
@@ -199,11 +199,9 @@ def serve(
     )
 
 
-def _all_classes(model: Imported, present: IntArray, classes: int) -> Imported:
+def _all_classes(model: Imported, vectors: FloatArray, present: IntArray, classes: int) -> Imported:
     """The model with an output for each class; classes absent from training score far below."""
-    assert model.vectors is not None
-    vectors = np.zeros((len(model.vectors), classes))
-    base = np.full(classes, model.ensemble.base.min() - _FAR)
-    vectors[:, present] = model.vectors
-    base[present] = model.ensemble.base
-    return replace(model, vectors=vectors, ensemble=replace(model.ensemble, base=base))
+    every, base = np.zeros((len(vectors), classes)), np.full(classes, -_FAR)
+    base += model.ensemble.base.min()
+    every[:, present], base[present] = vectors, model.ensemble.base
+    return replace(model, ensemble=replace(model.ensemble, base=base, vectors=every))

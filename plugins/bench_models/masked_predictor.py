@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bench_trees.ensemble import Ensemble
 
 from bench_core import (
     BudgetedLearner,
@@ -39,13 +40,12 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.optimum import shown_by
 from bench_models.boosting import BoostedTrees, bins_for, loss_of
 from bench_models.dictionary import layout_of, sums
+from bench_models.links import log_loss, log_sum, of_classes, softmax
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble, Settings
-    from bench_trees.inference import Layout
+    from bench_trees import Settings
 
-    from bench_core.serving import Sums
 
 MOST_SETS, AT_ONCE = 4096, 1 << 18
 """Most sets of purchases whose losses are computed together; scores held for them at a time."""
@@ -58,7 +58,7 @@ without a relative fall of the loss by at least the last figure."""
 class MaskedTrees(Stored):
     """Trees over d features and one indicator for each of the ``marked`` purchases."""
 
-    ensemble: Any  # an Ensemble
+    ensemble: Ensemble
     marked: IntArray  # (g,)
 
     @property
@@ -68,7 +68,7 @@ class MaskedTrees(Stored):
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Sums (n, K) of rows whose unbought cells (n, d) are NaN; ``bought`` (n, k)."""
-        return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
+        return sums(self.ensemble, with_marks(cells, bought, self.marked))
 
     def of_all_sets(self, X: Float32Array, purchases: int, shown_by: IntArray) -> FloatArray:
         """Sums (n, 2^k, K) of rows with every set of k ``purchases``, as ``scores`` gives them.
@@ -90,16 +90,6 @@ class MaskedTrees(Stored):
         """The most splits and trees that a row passes."""
         multiplier = np.append(prices.multiplier, np.ones(len(self.marked)))
         return most_evaluated(self.ensemble, multiplier)
-
-    def as_sums(self) -> Sums:
-        """The trees as sums, for the program of a policy."""
-        from bench_core.serving import Sums
-
-        return Sums(self.ensemble, self.ensemble.base)
-
-    @cached_property
-    def _layout(self) -> Layout:
-        return layout_of(self.ensemble)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,19 +139,15 @@ class MaskedPredictor(Stored):
         """The loss (n,) of scores (n,) or (n, K): nats for classes, else half squared errors."""
         if self.task_loss == "squared":
             return np.asarray((y - scores) ** 2 / 2)
-        if self.task_loss == "logistic":
-            return np.asarray(np.logaddexp(0.0, (1 - 2 * y) * scores))
-        own = scores[np.arange(len(y)), y.astype(np.int64)]
-        return np.asarray(_log_of_sum(scores) - own)
+        return log_loss(scores, y)
 
     def expected_loss(self, scores: FloatArray, truth: FloatArray) -> FloatArray:
         """The mean loss (n,) of scores where labels are distributed by the scores ``truth``. For
         numbers it is the excess over the loss of ``truth`` itself."""
         if self.task_loss == "squared":
             return np.asarray((truth - scores) ** 2 / 2)
-        both, logs = _of_classes(scores), _of_classes(truth)
-        share = np.exp(logs - _log_of_sum(logs)[:, None])
-        return np.asarray(_log_of_sum(both) - (share * both).sum(axis=1))
+        both = of_classes(scores)
+        return np.asarray(log_sum(both) - (softmax(of_classes(truth)) * both).sum(axis=1))
 
     def _shaped(self, found: FloatArray) -> FloatArray:
         return found if self.task_loss == "softmax" else found[:, 0]
@@ -252,7 +238,7 @@ def code_of(bought: BoolArray) -> IntArray:
 
 
 def closed(bought: BoolArray, purchases: Purchases) -> BoolArray:
-    """Purchases (n, k), and the ones whose sensors were all bought by others."""
+    """Adds to the purchases (n, k) those already covered by others."""
     return bought if purchases.apart else purchases.made(purchases.sensors(bought))
 
 
@@ -347,7 +333,7 @@ def fit_on_states(
 
     The cells, purchases and labels of ``held``, if given, end boosting.
     """
-    from bench_trees import Bins, Ensemble, boost, find_bins
+    from bench_trees import Bins, boost, find_bins
     from bench_trees.losses import Labels
 
     threads, marked, (row, bought) = context.threads, marked_purchases(train, prices), states
@@ -376,20 +362,9 @@ def fit_on_states(
             break
         trees += parts[-1].trees // loss.outputs
         progress(trees)
-        layout, none = layout_of(parts[-1]), np.zeros(len(base))
-        scores = [old + sums(layout, none, x).T for old, x in zip(scores, rows, strict=True)]
+        more = replace(parts[-1], base=np.zeros(len(base)))
+        scores = [old + sums(more, x).T for old, x in zip(scores, rows, strict=True)]
         waited += 1
         if (now := loss.mean(scores[1], labels)) < best - LEAST_FALL * abs(best):
             best, best_length, waited = now, len(parts), 0
     return MaskedTrees(replace(Ensemble.concat(parts[:best_length]), base=base), marked)
-
-
-def _of_classes(scores: FloatArray) -> FloatArray:
-    """Scores (n, K) from scores of classes or log-odds (n,)."""
-    return scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])
-
-
-def _log_of_sum(scores: FloatArray) -> FloatArray:
-    """log sum exp (n,) of scores (n, K)."""
-    top = scores.max(axis=1)
-    return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))

@@ -88,8 +88,8 @@ def _check_fits(model: Imported, splits: Splits, where: str) -> None:
 
 
 def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
-    """The column of each feature, -1 if none, by the kind of match; empty without usable names. A
-    number raised by the column count means the file's column before offsets."""
+    """The column of each feature, -1 if none, by the kind of match; empty without usable names.
+    With d columns, d + j is column j as in the file, without its offset."""
     names, titles = splits.feature_names, model.names
     if not names or all(name.isdecimal() for name in titles):
         return {}
@@ -208,15 +208,15 @@ def _log_odds(model: Imported) -> Imported:
     rest, each output has them, with opposite signs."""
     trees, half = model.ensemble, 0.5 if model.link == "sigmoid" else 1.0
     sign = np.array([-half, half])
-    if model.vectors is not None:
-        vectors, value, output = (model.vectors @ sign)[:, None], trees.value, trees.output
+    base = np.array([trees.base @ sign])
+    if trees.vectors is not None:
+        trees = replace(trees, vectors=(trees.vectors @ sign)[:, None], base=base)
     else:
         rounds = 2.0 if model.average else 1.0  # an average divides by twice as many trees
         of_node = np.repeat(trees.output, np.diff(trees.start))
-        vectors, value = None, rounds * sign[of_node] * trees.value
-        output = np.zeros_like(trees.output)
-    one = replace(trees, value=value, output=output, base=np.array([trees.base @ sign]))
-    return replace(model, ensemble=one, vectors=vectors, link="identity")
+        value, output = rounds * sign[of_node] * trees.value, np.zeros_like(trees.output)
+        trees = replace(trees, value=value, output=output, base=base)
+    return replace(model, ensemble=trees, link="identity")
 
 
 def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, str]:
@@ -232,10 +232,9 @@ def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, 
             f"{where}: the model's classes are {', '.join(classes)}, the data's are "
             f"{', '.join(names)}; use the same labels"
         )
-    if classes != names and model.vectors is not None:
+    if classes != names and trees.vectors is not None:
         order = [classes.index(name) for name in names]
-        trees = replace(trees, base=trees.base[order])
-        model = replace(model, vectors=model.vectors[:, order])
+        trees = replace(trees, base=trees.base[order], vectors=trees.vectors[:, order])
     elif classes != names:  # of two classes: the log-odds of the second
         trees = replace(trees, base=-trees.base, value=-trees.value)
     return replace(model, ensemble=trees), "; classes matched by name"

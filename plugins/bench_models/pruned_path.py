@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bench_core import Acquired, Bill, Features, Prediction
-from bench_core.arrays import Float32Array, Int32Array, IntArray
+from bench_core import DIVERGED, Acquired, Bill, Features, Prediction
+from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
 from bench_core.serving.gates import finished
 from bench_models.staged.program import place_of
 from bench_models.states import Stored
@@ -30,7 +30,7 @@ class PrunedPath(Stored):
     """P prunings of trees, each with more splits than the one before.
 
     ``rank`` (nodes,) is the first pruning in which a node is split, P for leaves. ``whole`` are the
-    trees, whose ``vectors`` have a row for each node. The points are the prunings, named by
+    trees, whose vectors have a row for each node. The points are the prunings, named by
     ``names``. Each follows its own ``prefixes`` (M, 2), a pruning and a number of its trees. A row
     pays at each point only for its paths through that point's trees.
     """
@@ -45,15 +45,13 @@ class PrunedPath(Stored):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Marks of the trees."""
-        return self.whole.numbers.marks
+        """``DIVERGED`` if the trees diverged."""
+        return (DIVERGED,) if self.whole.trees.diverged else ()
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per pruning, preceded by its requested prefixes of trees."""
-        trees = self.whole.numbers.ensemble
-        assert trees is not None
         # one walk for all prunings: a row only moves further down
-        walk = _Walk(self, features.X, 0, trees.trees)
+        walk = _Walk(self, features.X, 0, self.whole.trees.trees)
         for pruning, name in enumerate(self.names):
             most = self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()
             so_far = None
@@ -77,14 +75,12 @@ class PrunedPath(Stored):
             count = trees.trees
             every = max(1, count // per_round // STOPS) * per_round if split.any() else count
             ends = [*range(0, count, every), count]
-        program = self.whole.served(trees, self.whole.vectors, ends)
-        steps = []
+        program, vectors, steps = self.whole.served(trees, ends), _vectors(self), []
         for k, step in enumerate(program.steps):
             if apart:
                 step = replace(step, carry=False, combine="add" if k else "last")
             if not split[step.trees].any() and (apart or len(program.steps) == 1):
-                number = trees.value[trees.start[step.trees]].astype(np.int64)
-                roots = self.whole.vectors[number]
+                roots = vectors[trees.value[trees.start[step.trees]].astype(np.int64)]
                 none = step.trees[:0]
                 step = replace(
                     step, trees=none, weights=np.zeros(0), fresh=none > 0, bias=roots.sum(axis=0)
@@ -95,8 +91,15 @@ class PrunedPath(Stored):
 
 def _split_at(path: PrunedPath, pruning: int) -> Ensemble:
     """The trees at a pruning; a leaf keeps its number in the unpruned trees."""
-    trees, kept = path.whole.numbers.dictionary.pruned(path.rank <= pruning)
+    trees, kept = path.whole.trees.pruned(path.rank <= pruning)
     return replace(trees, value=np.where(trees.feature < 0, np.flatnonzero(kept), 0.0))
+
+
+def _vectors(path: PrunedPath) -> FloatArray:
+    """The vectors (nodes, K)."""
+    vectors = path.whole.trees.vectors
+    assert vectors is not None
+    return vectors
 
 
 class _Walk:
@@ -106,15 +109,14 @@ class _Walk:
     def __init__(
         self, path: PrunedPath, X: Float32Array, first: int, last: int, before: _Walk | None = None
     ) -> None:
-        self.whole, self.prices, self.last = path.whole, path.whole.numbers.prices, last
-        trees, prices, n = path.whole.numbers.ensemble, self.prices, len(X)
-        assert trees is not None
+        self.whole, self.prices, self.last = path.whole, path.whole.prices, last
+        trees, prices, n = path.whole.trees, self.prices, len(X)
         # plain arrays for the kernels, whatever was loaded
         plain, start = np.asarray, trees.start
         nodes = trees.feature, trees.threshold, trees.missing_left, trees.left, trees.right
         self.X = plain(X)
         self.shape: Any = tuple(map(plain, (start[first : last + 1], *nodes)))
-        self.rank, self.vectors = plain(path.rank), plain(path.whole.vectors)
+        self.rank, self.vectors = plain(path.rank), plain(_vectors(path))
         self.needs: Any = tuple(map(plain, (prices.start, prices.needed, prices.multiplier)))
         self.at = np.tile(start[first:last], (n, 1))
         self.total = np.tile(self.vectors[start[first:last]].sum(axis=0), (n, 1))

@@ -6,14 +6,14 @@ from bench_trees.kernels.compiling import kernel
 
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, Int32Array
 
-Shape = tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array]
+TreeArrays = tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array]
 """Start of each tree; feature, threshold, missing goes left, left and right child of each node."""
 
 
 @kernel
 def descend(
     X: Float32Array,
-    shape: Shape,
+    shape: TreeArrays,
     rank: Int32Array,
     point: int,
     needs: tuple[Int32Array, Int32Array, FloatArray],

@@ -53,10 +53,12 @@ class Bins:
         """Bins for numbers per feature (d,), at least 1; also the code of NaN."""
         return np.diff(self.offset) + 1
 
-    def threshold(self, feature: int, code: int) -> float:
-        """The edge for ``code <= b``: infinite at the last bin, where every number goes left."""
-        edge = int(self.offset[feature]) + code
-        return float(self.edges[edge]) if edge < self.offset[feature + 1] else float("inf")
+    def threshold(self, feature: Any, code: Any) -> Any:
+        """The edges for codes ``<= code`` of features, numbers or arrays of one shape: infinite at
+        the last bin, where every number goes left."""
+        edge = self.offset[feature] + code
+        edges = np.append(self.edges, np.float32(np.inf))
+        return edges[np.where(edge < self.offset[feature + 1], edge, -1)]
 
     def codes(self, X: Float32Array, threads: int = 1) -> UInt8Array:
         """Bin numbers of rows X (n, d), feature-major: uint8 (d, n)."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array
 
+if TYPE_CHECKING:
+    from bench_trees.inference import Layout
+
 LEAF = -1
 """Marks a leaf in ``feature``, ``left`` and ``right``."""
 
 VECTOR = -1
-"""Marks a tree in ``output`` whose leaves number vectors stored elsewhere."""
+"""Marks a tree in ``output`` whose leaves number rows of ``vectors``."""
 
 _PER_NODE = ("feature", "threshold", "missing_left", "value")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Ensemble:
     """T trees that add to K outputs over d features.
 
@@ -38,6 +42,7 @@ class Ensemble:
     base: Float64Array  # (K,) the constant
     features: int  # d
     diverged: bool = False  # boosting ended as the training loss rose above the constant's
+    vectors: Float64Array | None = None  # (m, K), added by leaves of trees of output VECTOR
 
     def __post_init__(self) -> None:
         for fault, found in _faults(self):
@@ -58,6 +63,23 @@ class Ensemble:
     def outputs_count(self) -> int:
         """Number of outputs K."""
         return len(self.base)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """All trees laid out without sensors and costs, for scores alone."""
+        from bench_trees.inference import Needs, lay_out
+
+        return lay_out(self, Needs.nothing(self.features))
+
+    @property
+    def vector_leaves(self) -> BoolArray:
+        """True for leaves (nodes,) that number vectors."""
+        of_vectors = np.repeat(self.output == VECTOR, np.diff(self.start))
+        return np.asarray(of_vectors & (self.feature == LEAF))
+
+    def with_vectors(self, vectors: Float64Array) -> Ensemble:
+        """The trees, whose leaves number rows of ``vectors`` (m, K)."""
+        return replace(self, output=np.full_like(self.output, VECTOR), vectors=vectors)
 
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
         """The trees with these numbers (m,), in that order."""
@@ -111,6 +133,13 @@ class Ensemble:
             joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
         sizes = np.concatenate([np.diff(ensemble.start) for ensemble in parts])
         joined["diverged"] = any(ensemble.diverged for ensemble in parts)
+        tables = [ensemble.vectors for ensemble in parts if ensemble.vectors is not None]
+        if tables:
+            rows = [0 if ensemble.vectors is None else len(ensemble.vectors) for ensemble in parts]
+            above = np.repeat(np.cumsum([0, *rows[:-1]]), nodes)
+            leaves = np.concatenate([ensemble.vector_leaves for ensemble in parts])
+            joined["value"] = joined["value"] + above * leaves
+            joined["vectors"] = np.concatenate(tables)
         return replace(parts[0], start=np.cumsum([0, *sizes], dtype=np.int32), **joined)
 
     @classmethod
@@ -143,9 +172,10 @@ class Ensemble:
         )
 
     def state(self) -> dict[str, Any]:
-        """The arrays by name, ``features`` as int, and ``diverged`` if true."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        return {**arrays, "features": self.features} | ({"diverged": True} if self.diverged else {})
+        """The arrays by name, ``features`` as int, ``diverged`` if true, ``vectors`` if any."""
+        state = {name: getattr(self, name) for name in (*_ARRAYS, "features")}
+        state |= {"diverged": True} if self.diverged else {}
+        return state | ({} if self.vectors is None else {"vectors": self.vectors})
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -153,13 +183,13 @@ class Ensemble:
         arrays: dict[str, Any] = {
             name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()
         }
-        diverged = bool(state.get("diverged", False))
-        return cls(**arrays, features=int(state["features"]), diverged=diverged)
+        diverged, vectors = bool(state.get("diverged", False)), state.get("vectors")
+        return cls(**arrays, features=int(state["features"]), diverged=diverged, vectors=vectors)
 
 
 _TYPE = {"threshold": np.float32, "missing_left": np.bool_, "value": np.float64, "base": np.float64}
-_NUMBERS = ("features", "diverged")
-_ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.name not in _NUMBERS}
+_OTHERS = ("features", "diverged", "vectors")
+_ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.name not in _OTHERS}
 
 
 def _faults(e: Ensemble) -> Iterator[tuple[str, Any]]:
@@ -189,3 +219,10 @@ def _faults(e: Ensemble) -> Iterator[tuple[str, Any]]:
     found[children] = True
     once = len(children) == e.nodes and found.all()
     yield "every node but the roots must have exactly one parent", not once
+    vectors = np.zeros((0, e.outputs_count)) if e.vectors is None else e.vectors
+    fits = vectors.dtype == np.float64 and vectors.shape[1:] == e.base.shape
+    yield "vectors must be float64 with a value for each output", not fits
+    yield "a vector is not finite", not np.isfinite(vectors).all()
+    number = e.value[e.vector_leaves]
+    within = (number >= 0) & (number < len(vectors)) & (number == np.floor(number))
+    yield "a leaf numbers no vector", not within.all()

@@ -32,10 +32,10 @@ class Needs:
     sensors: int
 
     @classmethod
-    def plain(cls, features: int) -> Needs:
-        """Every feature is its own sensor and every split counts 1."""
-        own = np.arange(features + 1, dtype=np.int32)
-        return cls(own, own[:-1], np.ones(features), features)
+    def nothing(cls, features: int, multiplier: Float64Array | None = None) -> Needs:
+        """No feature needs a sensor; splits count ``multiplier`` (d,), by default 0."""
+        start = np.zeros(features + 1, dtype=np.int32)
+        return cls(start, start[:0], np.zeros(features) if multiplier is None else multiplier, 0)
 
 
 def lay_out(

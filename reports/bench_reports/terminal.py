@@ -46,7 +46,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import count, duration, half, quality, rank_range, run_line
+from bench_core.terminal.wording import count, half, quality, rank_range, run_line
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ def write(
     output: Path | None,
     *,
     sections: Sequence[Section],
-    verbose: bool,
     store: Store | None = None,
     columns: Sequence[str] = (),
     against: str = "",
@@ -102,36 +101,34 @@ def write(
         shown = [replace(b, notes=tuple(n for n in b.notes if n not in seen)) for b in shown]
     panels = Panels(run, frame, store, shown, columns, against, registry)
     if output is None:
-        show_boards(panels, console(), sections, verbose)
+        show_boards(panels, console(), sections)
     else:
-        write_text(output, text_boards(panels, sections, verbose))
+        write_text(output, text_boards(panels, sections))
 
 
-def show_boards(
-    panels: Panels, to: Console, sections: Sequence[Section] = (), verbose: bool = False
-) -> None:
+def show_boards(panels: Panels, to: Console, sections: Sequence[Section] = ()) -> None:
     """Write all leaderboards of a run, followed by the summary of each section."""
     if not to.is_terminal:  # a pipe or a file: nothing is cut or coloured
-        to.out(text_boards(panels, sections, verbose), highlight=False, end="")
+        to.out(text_boards(panels, sections), highlight=False, end="")
         return
     from rich.text import Text
 
-    for block in _parts(panels, sections, verbose, to.width):
+    for block in _parts(panels, sections, to.width):
         if isinstance(block, Table):
             show(block, to)
         else:
             to.print(Text(block[0], style=block[1]))
 
 
-def text_boards(panels: Panels, sections: Sequence[Section] = (), verbose: bool = False) -> str:
+def text_boards(panels: Panels, sections: Sequence[Section] = ()) -> str:
     """Return all leaderboards as plain text: one line per row, never cut."""
-    parts = _parts(panels, sections, verbose)
+    parts = _parts(panels, sections)
     lines = (plain_lines(part) if isinstance(part, Table) else part[:1] for part in parts)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
 
 def _parts(
-    panels: Panels, sections: Sequence[Section], verbose: bool, width: int = PLAIN_WIDTH
+    panels: Panels, sections: Sequence[Section], width: int = PLAIN_WIDTH
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles; of ``PLAIN_WIDTH``, each row is a line that names
     its data set. On a terminal, text that does not fit into columns is below."""
@@ -161,8 +158,6 @@ def _parts(
             yield from (budget_table(panel, width) for panel in shown[1:])
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
-        if verbose:
-            yield from ((line, "") for line in [*search_lines(board), *setting_lines(board)])
         yield from ((f"note: {one_line(note)}", "dim") for note in board.notes)
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
@@ -228,19 +223,6 @@ def marked(board: Board) -> str:
     return "".join(f" [{mark}]" for mark in board.marks)
 
 
-def search_lines(board: Board) -> list[str]:
-    """Return a line on each learner's settings, baselines excluded: their number, the number of
-    distinct paths if lower, and the time of training."""
-    # baselines have nothing to tune
-    rows = [row for row in board.rows if row.fits and not row.baseline]
-    different = {row.learner: f"{row.fits - row.alike} different, " for row in rows if row.alike}
-    tried = ", ".join(
-        f"{row.learner} {row.fits} ({different.get(row.learner, '')}{duration(row.seconds)})"
-        for row in rows
-    )
-    return [one_line(f"settings tried (and their training): {tried}")] if tried else []
-
-
 def failure_lines(board: Board) -> list[str]:
     """Return trials that are not ranked, with their errors. A trial that does not suit the data is
     skipped, not failed."""
@@ -251,15 +233,6 @@ def failure_lines(board: Board) -> list[str]:
         trials = f"{count(failure.trials, 'trial')}; {failure.params}"
         lines.append(one_line(f"{what} ({trials}): {failure.error}"))
     return lines
-
-
-def setting_lines(board: Board) -> list[str]:
-    """Return the settings behind each row."""
-    lines = []
-    for row in board.rows:
-        lines += [f"{row.learner}: best at {setting.full}" for setting in row.best.settings]
-        lines += [f"{row.learner}: shown at {setting.full}" for setting in row.cheap.settings]
-    return [one_line(line) for line in lines]
 
 
 def legend(board: Board, panels: Sequence[Panel]) -> list[str]:
@@ -318,7 +291,7 @@ def screen_table(panel: Panel, metric: str = "") -> Table:
     )
 
 
-WORDS = ("audit", "marks")
+WORDS = ("audit", "marks", "setting")
 """Columns of words; all others are of numbers."""
 
 

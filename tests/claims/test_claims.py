@@ -19,8 +19,8 @@ from bench_claims.verdicts import (
     tally,
 )
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from helpers.kit import refused
 
-from bench_core.errors import UsageError
 from bench_core.splits import Note
 
 FULL = rows("full", [(16, 1.0, 0.975)], fit_seconds=2.0)
@@ -234,15 +234,13 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it():
 )
 def test_a_claim_that_cannot_be_understood_is_refused(change, why):
     table = {**BASE, "measure": "saving", "learners": ["a", "b"], "holds": "> 0", **change}
-    with pytest.raises(UsageError, match=why):
-        Claim.of(table)
+    refused(why, Claim.of, table)
 
 
 def test_a_missing_key_and_an_id_twice_are_refused():
-    with pytest.raises(UsageError, match="key 'says' is missing"):
-        Claim.of({k: v for k, v in BASE.items() if k != "says"} | {"measure": "none"})
-    with pytest.raises(UsageError, match="two claims have this id"):
-        read_claims([{**BASE, "measure": "none", "why": "y"}] * 2)
+    without = {k: v for k, v in BASE.items() if k != "says"} | {"measure": "none"}
+    refused("key 'says' is missing", Claim.of, without)
+    refused("two claims have this id", read_claims, [{**BASE, "measure": "none", "why": "y"}] * 2)
 
 
 def test_a_tally_counts_every_word_that_came_up():

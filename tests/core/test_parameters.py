@@ -119,11 +119,8 @@ def test_whole_numbers_become_floats_where_a_number_is_wanted(registry):
     ],
 )
 def test_a_wrong_name_or_type_is_one_line(registry, table, line):
-    with pytest.raises(UsageError) as caught:
-        expand(Trees, table, registry, "suites/x.toml")
-    assert line in str(caught.value)
-    assert str(caught.value).startswith("suites/x.toml")
-    assert "\n" not in str(caught.value)
+    said = refused(line, expand, Trees, table, registry, "suites/x.toml")
+    assert said.startswith("suites/x.toml")
 
 
 def test_a_learner_held_by_another_is_checked_too(registry):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import Ended
-from helpers.guide import GUIDE
+from helpers.kit import refused
+from helpers.pages import page
 
 from bench_core import UsageError, hookspecs, plugins, protocols
 from bench_core.cli.app import plugin_commands
@@ -168,10 +169,7 @@ def test_commands_do_the_same_with_all_invalid_plugins_installed(install, bench)
 def test_a_module_asked_for_by_p_must_be_valid(name, install):
     source, error = INVALID[name]
     install("asked", source, group="nobody.reads")
-    with pytest.raises(UsageError) as refused:
-        load_registry(["asked"])
-    assert error.replace("zz-theirs", "asked") in str(refused.value)
-    assert "\n" not in str(refused.value)
+    refused(error.replace("zz-theirs", "asked"), load_registry, ["asked"])
 
 
 def test_an_installed_module_does_not_hide_a_file_of_this_folder(install, tmp_path, monkeypatch):
@@ -180,8 +178,7 @@ def test_an_installed_module_does_not_hide_a_file_of_this_folder(install, tmp_pa
     monkeypatch.chdir(tmp_path / "work")
     assert "theirs" in load_registry(["twice"]).learners
     Path("twice.py").write_text("raise RuntimeError")
-    with pytest.raises(UsageError, match=r"twice.py hides twice.py of this folder, which differs"):
-        load_registry(["twice"])
+    refused("twice.py hides twice.py of this folder", load_registry, ["twice"])
     Path("twice.py").write_bytes((tmp_path / "site" / "twice.py").read_bytes())
     assert "theirs" in load_registry(["twice"]).learners
 
@@ -193,11 +190,8 @@ def test_names_are_plain(kind):
     odd = {"m\u0456ser": r"'m\u0456ser'", "\u200fmiser": r"'\u200fmiser'", "a\x1b[2J": r"\x1b"}
     odd |= dict.fromkeys(("miser ", "a b", "a\n", "=1+1", "-x", ".x", "a/b", "a,b", "x" * 61), "'")
     for name, shown in {**odd, "all": "this name means all of them"}.items():
-        with pytest.raises(UsageError) as refused:
-            check_name(kind, name)
-        line = str(refused.value)
+        line = refused(shown, check_name, kind, name)
         assert line.startswith(kind), line
-        assert shown in line
         assert line.isascii()
         assert line.isprintable()
 
@@ -215,29 +209,32 @@ def test_no_built_in_thing_gives_its_name_to_a_third_party():
             registry.add(theirs, [(kind, name, None)])
 
 
-def test_a_hook_may_take_fewer_arguments_than_its_specification(install):
+def test_a_warm_up_runs_once_and_only_for_its_learners(install):
     source = (
-        "calls = []\ngives('bench_learners', Learner)\n"
-        "@hookimpl\ndef bench_warm_up(): calls.append(1)"
+        "calls = []\nLearner.warm_up = staticmethod(calls.append)\ngives('bench_learners', Learner)"
     )
     install("theirs", source)
-    lines = []
     registry = load_registry()
-    registry.warm_up(["theirs", "theirs"], lines.append)
-    assert (sys.modules["theirs"].calls, lines) == ([1], [])
-    registry.warm_up(["constant"], lines.append)
-    assert sys.modules["theirs"].calls == [1]
+    registry.warm_up(["theirs", "theirs", "l1"], print)
+    assert sys.modules["theirs"].calls == [print]
+    registry.warm_up(["l1"], print)
+    assert sys.modules["theirs"].calls == [print]
+
+
+def test_learners_of_trees_share_a_warm_up():
+    classes = [load_registry().learners[name] for name in ("gbrt", "cstc", "budget-rf", "aaco")]
+    assert len({learner.warm_up for learner in classes}) == 1
 
 
 def test_a_warm_up_that_fails_is_a_line_and_no_error(install):
     source = (
-        "gives('bench_learners', Learner)\n"
-        "@hookimpl\ndef bench_warm_up(say): say('compiling'); raise SystemExit('no gpu')"
+        "def prepare(say): say('compiling'); raise SystemExit('no gpu')\n"
+        "Learner.warm_up = staticmethod(prepare)\ngives('bench_learners', Learner)"
     )
     install("theirs", source)
     lines = []
     load_registry().warm_up(["theirs"], lines.append)
-    assert lines == ["compiling", "plugin theirs: its bench_warm_up fails: SystemExit: no gpu"]
+    assert lines == ["compiling", "learner theirs: its warm_up fails: SystemExit: no gpu"]
 
 
 PREPARE = """
@@ -445,7 +442,7 @@ def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook):
     doc = inspect.getdoc(getattr(hookspecs, hook))
     assert doc
     assert "\n" not in doc
-    assert hook in GUIDE.read_text(encoding="utf-8")
+    assert hook in page("plugins.md")
 
 
 def test_every_built_in_plugin_loads(before):

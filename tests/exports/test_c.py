@@ -113,7 +113,7 @@ def test_policies_of_all_kinds_are_compiled():
         assert len({getattr(p, name) for p in policies}) == 2
     assert any(len(p.marked) for p in policies)
     assert any((np.diff(p.prices.start) > 1).any() for p in policies)
-    assert any(vectors is not None for p in policies for _, vectors in p.values)
+    assert any(trees.vectors is not None for p in policies for trees in p.values)
 
 
 def test_what_compares_documents_or_shares_prices_is_refused(tmp_path):

@@ -150,3 +150,9 @@ def opened(path, profile, script=True):
         process.wait(timeout=30)
         os.close(here_read)
         os.close(here_write)
+
+
+def resize(tab, width, height=900):
+    """Show the page in a window of this size, on a phone if it is narrow."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    tab.call("Emulation.setDeviceMetricsOverride", **size)

@@ -21,9 +21,9 @@ from bench_core.serving.row_state import (
     HOW,
     Answer,
     FeatureNeeds,
-    Purchases,
     Rounds,
-    Rows,
+    RowPurchases,
+    WalkedRows,
     Way,
     bill,
     side_by_side,
@@ -40,7 +40,7 @@ class Lists:
         self.left, self.right = tree.left.tolist(), tree.right.tolist()
         self.missing_left, self.value = tree.missing_left.tolist(), tree.value.tolist()
         self.output, self.multiplier = tree.output.tolist(), program.multiplier.tolist()
-        self.vectors = [] if program.vectors is None else program.vectors.tolist()
+        self.vectors = [] if tree.vectors is None else tree.vectors.tolist()
         self.uses = [
             list(zip(s.trees.tolist(), s.weights.tolist(), s.fresh.tolist(), strict=True))
             for s in program.steps
@@ -68,8 +68,8 @@ class NaiveWalk:
         cap: float | None,
     ) -> None:
         self.program, self.capped, self._lists, self._needs = program, cap is not None, lists, needs
-        self.rows = Rows(program, count)
-        self.purchases = [Purchases(needs, cap) for _ in range(count)]
+        self.rows = WalkedRows(program, count)
+        self.purchases = [RowPurchases(needs, cap) for _ in range(count)]
         self.boundaries = None if queries is None else queries.boundaries
         self._cells = [[nan] * len(lists.multiplier) for _ in range(count)]
         self._ahead_of = [-1] * count  # the last step whose features were bought ahead

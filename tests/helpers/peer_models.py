@@ -56,12 +56,12 @@ def raw_scores(model, X):
     e, values = model.ensemble, leaves(model.ensemble, X)
     sums = np.zeros((len(X), model.outputs))
     for t in range(e.trees):
-        if model.vectors is None:
+        if e.vectors is None:
             sums[:, e.output[t]] += values[t]
         else:
-            sums += model.vectors[values[t].astype(int)]
+            sums += e.vectors[values[t].astype(int)]
     if model.average:
-        sums /= e.trees / (1 if model.vectors is not None else model.outputs)
+        sums /= e.trees / (1 if e.vectors is not None else model.outputs)
     return sums + e.base
 
 

@@ -1,14 +1,14 @@
 """Random policies of trees, prices of every rule, and their actions, a row and a tree at a time."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from bench_trees.ensemble import Ensemble
 
 from bench_core import STOP, DiscountGroup, Evaluated, Purchases, SensorPrices, price_list
-from bench_core.serving import Folder, PolicyProgram, Sums
+from bench_core.serving import Folder, PolicyProgram
 from helpers.random_trees import path, random_ensemble, random_rows
 
 ROWS = 40
@@ -19,7 +19,7 @@ class TreePolicy:
     """A policy that processes one row, one tree and one purchase at a time."""
 
     prices: SensorPrices
-    values: list[tuple[Ensemble, Any]]  # trees, and vectors or None
+    values: list[Ensemble]
     answer: Ensemble
     marked: list[int]
     rule: str
@@ -39,11 +39,11 @@ class TreePolicy:
         return np.array(found).reshape((-1, width) if width > 1 else -1)
 
     def scores(self, cells, bought):
-        return summed(self.answer, None, [*cells, *(float(bought[j]) for j in self.marked)])
+        return summed(self.answer, [*cells, *(float(bought[j]) for j in self.marked)])
 
     def choose(self, cells, bought, left):
         x = [*cells, *(float(bought[j]) for j in self.marked)]
-        levels = [summed(trees, vectors, x) for trees, vectors in self.values]
+        levels = [summed(trees, x) for trees in self.values]
         value = [max(level[j] for level in levels) for j in range(len(levels[0]))]
         sets = [set(np.flatnonzero(own).tolist()) for own in Purchases.of(self.prices).sets]
         have = set().union(*(own for own, there in zip(sets, bought, strict=True) if there))
@@ -64,8 +64,8 @@ class TreePolicy:
     def program(self, prices, stop):
         """The same as a program."""
         return PolicyProgram.of(
-            [Sums(trees, base_of(trees, vectors), vectors) for trees, vectors in self.values],
-            Sums(self.answer, self.answer.base),
+            self.values,
+            self.answer,
             prices,
             np.array(self.marked, dtype=int),
             self.rule,
@@ -74,13 +74,9 @@ class TreePolicy:
         )
 
 
-def base_of(trees, vectors):
-    return trees.base if vectors is None else np.linspace(-0.1, 0.2, vectors.shape[1])
-
-
-def summed(trees, vectors, x):
+def summed(trees, x):
     """Base and trees, in order."""
-    total = base_of(trees, vectors).tolist()
+    total, vectors = trees.base.tolist(), trees.vectors
     for t in range(trees.trees):
         value = path(trees, t, np.array(x)).value
         if vectors is None:
@@ -122,12 +118,12 @@ def random_policy(seed, evaluation=False):
         count = int(rng.choice([0, 4, 6, 6, 6])) * outputs
         trees = random_ensemble(rng, trees=count, features=width, outputs=max(1, outputs))
         trees.base[:] = 0.3 * trees.base - 0.3
-        vectors = None
         if rng.random() < 0.5 and outputs:
-            leaf = trees.feature < 0
-            trees.value[:] = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
+            leaf, base = trees.feature < 0, np.linspace(-0.1, 0.2, outputs)
+            number = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
             vectors = rng.normal(size=(int(leaf.sum()), outputs))
-        values.append((trees, vectors))
+            trees = replace(trees, value=number, base=base).with_vectors(vectors)
+        values.append(trees)
     answer = random_ensemble(rng, trees=6, features=width, outputs=int(rng.choice([1, 1, 3])))
     return TreePolicy(
         prices,

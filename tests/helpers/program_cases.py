@@ -6,7 +6,7 @@ import numpy as np
 from bench_models.boosting import chain
 
 from bench_core import DiscountGroup, price_list
-from bench_core.serving import REJECT, Columns, Finish, Folder, Kernel, Program
+from bench_core.serving import REJECT, Finish, Folder, Kernel, Program, WeightedColumns
 from helpers.random_trees import random_ensemble, random_rows
 
 D, ROWS = 8, 100
@@ -36,13 +36,12 @@ def trees(outputs=1, count=40, leaves=12):
 
 
 def gated():
-    """Stages with gates, columns raw and scaled, a running minimum and sums."""
+    """Stages with gates, columns, a running minimum and sums."""
     program = trees()
-    columns = Columns(
+    columns = WeightedColumns(
         np.array([1, 7]),
         np.zeros(2, np.int64),
         np.array([0.3, -0.7]),
-        np.array([False, True]),
         np.array([0.0, 0.2]),
         np.array([1.0, 1.7]),
     )
@@ -60,7 +59,8 @@ def vectors():
     program = trees(count=12)
     leaf = program.trees.feature < 0
     number = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
-    whole = replace(program.trees, value=number, output=np.full_like(program.trees.output, -1))
+    table = rng.normal(size=(int(leaf.sum()), 3))
+    whole = replace(program.trees, value=number, base=np.zeros(3)).with_vectors(table)
     step = replace(
         program.steps[0],
         trees=np.arange(12),
@@ -70,8 +70,7 @@ def vectors():
         then=-1,
         finish=Finish((0.1, 0.2, 0.3), rounds=12.0, slope=2.0, intercept=-1.0).lined(3.0, 0.25),
     )
-    table = rng.normal(size=(int(leaf.sum()), 3))
-    return Program(3, [step], whole, program.multiplier, vectors=table)
+    return Program(3, [step], whole, program.multiplier)
 
 
 def support():

@@ -31,7 +31,7 @@ def way(forest, tree, row):
 
 def forest_of(model):
     """The trees and class counts of a fitted forest."""
-    return CountedForest(model.numbers.ensemble, model.counts)
+    return CountedForest(model.trees, model.counts)
 
 
 def misclassified(forest):

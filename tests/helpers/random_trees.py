@@ -6,6 +6,22 @@ import numpy as np
 from bench_trees.ensemble import Ensemble
 
 
+def stump(feature, low, high, threshold=0.0, features=4):
+    """One split: low at or below the threshold, high above; a missing cell goes right."""
+    return Ensemble(
+        start=np.array([0, 3], np.int32),
+        feature=np.array([feature, -1, -1], np.int32),
+        threshold=np.array([threshold, 0, 0], np.float32),
+        left=np.array([1, -1, -1], np.int32),
+        right=np.array([2, -1, -1], np.int32),
+        missing_left=np.zeros(3, dtype=bool),
+        value=np.array([0.0, low, high]),
+        output=np.zeros(1, np.int32),
+        base=np.zeros(1),
+        features=features,
+    )
+
+
 def random_ensemble(rng, *, trees, features, leaves=8, outputs=1, shape="any"):
     """Trees of 1 to ``leaves`` leaves of any shape, thresholds and values on a coarse grid.
 

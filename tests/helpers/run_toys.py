@@ -4,6 +4,8 @@ for each event."""
 import sys
 
 import bench_core
+from bench_core.planning.request import RunRequest
+from bench_core.results.store import Store
 
 SETTINGS = (
     "toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]",
@@ -11,6 +13,20 @@ SETTINGS = (
     "toy-stacked.shrink=[0.5, 0.25]",
     "toy-stacked.base.seconds=0.1",
 )
+
+TOYS = RunRequest(
+    data=("toy-rank",),
+    learners=("toy-prefix", "toy-stacked"),
+    settings=SETTINGS,
+    plugins=("helpers.toys",),
+)
+PLACE = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
+PLACE += ["threads", "workers"]
+
+
+def export(store):
+    """The rows of a store without what depends on when and where they were made."""
+    return Store(store).frame().drop(columns=PLACE)
 
 
 def run(store, *learners, **more):

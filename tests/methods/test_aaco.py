@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 from bench_methods.aaco import Aaco, AacoTree, planning
-from bench_methods.aaco.imitation import Imitation, States, boost_choices
+from bench_methods.aaco.imitation import Imitation, Trajectories, boost_choices
 from bench_methods.aaco.kernels import nearest
 from bench_methods.aaco.planning import Oracle
-from bench_models.dictionary import layout_of, sums
+from bench_models.dictionary import sums
 from bench_trees import Settings
 from helpers.fakes import FakeContext
 from sklearn.metrics.pairwise import nan_euclidean_distances
@@ -131,7 +131,7 @@ def test_at_one_price_of_money_the_trees_go_as_with_that_price():
     money = rng.choice([0.1, 1.0], 500)
     chosen = np.where(money == 1, STOP, np.where(np.nan_to_num(cells[:, 0]) > 0, 1, 2))
     none = np.zeros((500, 3), dtype=bool)
-    states = States(np.arange(500), none, chosen, np.ones(500), money)
+    states = Trajectories(np.arange(500), none, chosen, np.ones(500), money)
     X = np.hstack([cells, money[:, None].astype(np.float32)])
     choices = boost_choices(X, states, 3, Settings(trees=20), 1)
     marked = np.zeros(0, dtype=np.int64)
@@ -142,5 +142,5 @@ def test_at_one_price_of_money_the_trees_go_as_with_that_price():
         found = policy.act(cells[own], none[own], left[own], price)
         assert np.mean(found == chosen[own]) > 0.97
         asked = X[own]
-        peer = sums(layout_of(choices), choices.base, asked).argmax(axis=1)
+        peer = sums(choices, asked).argmax(axis=1)
         assert (np.where(peer == 3, STOP, peer) == found).all()

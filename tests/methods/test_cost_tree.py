@@ -21,13 +21,13 @@ def table(*columns):
 
 def splits(model):
     """Feature and threshold of the nodes that some point splits, root first."""
-    trees = model.whole.numbers.ensemble
+    trees = model.whole.trees
     inner = np.flatnonzero(model.rank < len(model.names))
     return [(int(trees.feature[u]), float(trees.threshold[u])) for u in inner]
 
 
 def root(model):
-    return int(model.whole.numbers.ensemble.feature[0])
+    return int(model.whole.trees.feature[0])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_missing_cells_go_where_they_gain_more():
     train = Examples(X, np.array([0.0, 0, 0, 1, 1, 0]))
     model = fit(WHOLE, train, Task.BINARY, price_list(np.ones(1)))
     assert splits(model) == [(0, 1.5)]
-    assert bool(model.whole.numbers.ensemble.missing_left[0])
+    assert bool(model.whole.trees.missing_left[0])
 
 
 def test_leaves_answer_smoothed_shares():

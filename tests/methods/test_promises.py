@@ -14,7 +14,7 @@ from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
-from bench_methods.cost_tree import CostTree, MATree
+from bench_methods.cost_tree import CostTree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.early_exit import EarlyExit, Lear
@@ -63,7 +63,6 @@ PROMISES = [
     (ConfidenceCascade(base=CEGB(trees=8, tradeoff=0.05), large=TREES, prefixes=2, gates=2), None),
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
-    (MATree(min_rows=5, alpha=0.1), None),
     (BayesCMI(points=6), None),
     (BayesCMI(points=6, bins=4, dependence="naive"), None),
     (GBRT(trees=5), None),

@@ -125,29 +125,6 @@ def test_below_the_first_purchase_learners_are_the_constant(done, bench):
     assert "gbrt and miser show no difference on these rows" in text
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["gbrt"], "compare needs two learners: bench compare miser cegb"),
-        (["gbrt", "gbrt"], "compare needs two learners: bench compare miser cegb"),
-        (
-            ["gbrt", "miser", "--budget-kind", "cap"],
-            "--budget-kind cap needs a --budget",
-        ),
-        (["3", "gbrt"], "unknown learner of this run '3': for run 3 give --run 3"),
-        (["gbrt", "cegb", "3"], "unknown learner of this run 'cegb': for run 3 give --run 3"),
-        (["--against", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
-        (["gbrt", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
-        (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),
-    ],
-)
-def test_what_cannot_be_compared_is_one_line(words, line, done, bench):
-    ended = bench("compare", *words)
-    assert ended.status == 2
-    assert line in ended.err
-    assert len(ended.err.strip().splitlines()) == 1
-
-
 def test_a_learner_ahead_by_far_is_said_to_be_better(done, bench):
     assert bench("run", *RUN[:-4], "-l", "constant,gbrt", "-m", "accuracy").status == 0
     ended = bench("compare", "constant", "gbrt")

@@ -17,9 +17,10 @@ from bench_reports import papers, plot, records, terminal
 from bench_reports.palette import COLOURS, look
 from bench_reports.panels import Panels
 from helpers import example, page_run
+from helpers.kit import refused
 from helpers.valued_run import ValuedRun, learner_of
 
-from bench_core.errors import UsageError, no_formula
+from bench_core.errors import no_formula
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
@@ -152,24 +153,30 @@ def test_the_tables_of_a_paper_fit_one_of_two_columns(valued, tmp_path):
         assert sum(columns) + 6 * (len(columns) - 1) < 241  # points: a column of acmart
 
 
+def by_holm(run, info, budget):
+    """The p of each learner next to gbrt, and adjusted: of 4 pairs the smallest counts 4x."""
+    given = info, run, run.frame, "d"
+    alone = {
+        name: pairs_within(*given, (name, "gbrt"), budget, interest=0)[1][0].difference.p
+        for name in ("good", "alike", "bad", "constant")
+    }
+    adjusted, least = {}, 0.0
+    for k, name in enumerate(sorted(alone, key=alone.get)):
+        least = adjusted[name] = max(least, min(1, (4 - k) * alone[name]))
+    return alone, adjusted
+
+
 def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tmp_path):
     (board,) = boards(valued.info, valued.frame, valued)
     names = ["quality", "p", "cheaper", f"<= {board.budgets[2]}"]
-    given = valued.info, valued, valued.frame, "d"
-    alone = {
-        name: pairs_within(*given, (name, "gbrt"), Budget(math.inf), interest=0)[1][0].difference.p
-        for name in ("good", "alike", "bad", "constant")
-    }
-    expected, least = {}, 0.0
-    for k, name in enumerate(sorted(alone, key=alone.get)):  # of 4 pairs the smallest p counts 4x
-        least = max(least, min(1, (4 - k) * alone[name]))
-        # ten thousand draws show no p below .0002
-        expected[name] = f"{'<' * (alone[name] < 0.0003)}{least:.4f}"
+    alone, adjusted = by_holm(valued, valued.info, Budget(math.inf))
+    # ten thousand draws show no p below .0002
+    expected = {name: f"{'<' * (alone[name] < 0.0003)}{p:.4f}" for name, p in adjusted.items()}
     assert len({*expected.values()}) > 1
     assert any(text.startswith("<") for text in expected.values())
     for write, mark in ((papers.latex, "&"), (papers.markdown, "|"), (terminal.write, " ")):
         path = tmp_path / "b.txt"
-        more = {"sections": (), "verbose": False} if write is terminal.write else {}
+        more = {"sections": ()} if write is terminal.write else {}
         more |= {"columns": names, "against": "gbrt"}
         write(valued.info, valued.frame, path, store=valued, **more)
         for name, p in {**expected, "gbrt": "-"}.items():
@@ -179,33 +186,17 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
     for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
         papers.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
         assert (tmp_path / "b").read_text().count("within a cost per row of") == 1, against
-    with pytest.raises(UsageError, match="unknown column 'cheapr': did you mean cheaper"):
-        papers.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["cheapr"])
-    with pytest.raises(UsageError, match="column p needs a learner"):
-        papers.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["p"])
-    with pytest.raises(UsageError, match="unknown learner of run 3 'nobody'"):
-        papers.latex(valued.info, valued.frame, tmp_path / "x", store=valued, against="nobody")
+    call = papers.latex, valued.info, valued.frame, tmp_path / "x"
+    refused("'cheapr'|did you mean cheaper", *call, store=valued, columns=["cheapr"])
+    refused("column p needs a learner", *call, store=valued, columns=["p"])
+    refused("run 3|'nobody'", *call, store=valued, against="nobody")
 
 
 def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     budgets = tuple(board_budgets(valued)[1:3])
-    info = replace(
-        valued.info,
-        datasets=tuple(
-            replace(use, budgets=tuple(map(str, budgets))) for use in valued.info.datasets
-        ),
-    )
-    given = info, valued, valued.frame, "d"
-    expected = {}  # by budget, then learner: of 4 pairs the smallest p counts 4x
-    for budget in budgets:
-        alone = {
-            name: pairs_within(*given, (name, "gbrt"), budget, interest=0)[1][0].difference.p
-            for name in ("good", "alike", "bad", "constant")
-        }
-        least, own = 0.0, {}
-        for k, name in enumerate(sorted(alone, key=alone.get)):
-            least = own[name] = max(least, min(1, (4 - k) * alone[name]))
-        expected[f"{budget}"] = own
+    uses = (replace(use, budgets=tuple(map(str, budgets))) for use in valued.info.datasets)
+    info = replace(valued.info, datasets=tuple(uses))
+    expected = {f"{budget}": by_holm(valued, info, budget)[1] for budget in budgets}
     records.write_csv(info, valued.frame, tmp_path / "b.csv", store=valued, against="gbrt")
     rows = list(csv.DictReader(StringIO((tmp_path / "b.csv").read_text())))
     shown = {(row["budget"], row["learner"]): row["p"] for row in rows if row["budget"]}
@@ -234,8 +225,8 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     papers.latex(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
     none = "p: unknown, as no repeat has values of gbrt and another learner."
     assert none in (tmp_path / "none.tex").read_text()
-    with pytest.raises(UsageError, match="7777 is no budget of d: --budget 7777"):
-        papers.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
+    call = papers.latex, info, valued.frame, tmp_path / "x"
+    refused("7777|--budget 7777", *call, store=valued, columns=["<= 7777"])
 
 
 def test_captions_explain_ties_by_the_joint_test_where_they_are_marked(valued, tmp_path):
@@ -437,12 +428,21 @@ def test_the_same_run_gives_the_same_bytes(write, suffix, valued, tmp_path):
     assert len(made[0].read_bytes()) > 500
 
 
-def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, monkeypatch):
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """The figure of a run as SVG, with letters and not their outlines."""
     pytest.importorskip("matplotlib")
-    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")  # letters, not their outlines
-    info = replace(valued.info, title="Ranking for $5")
-    plot.write(info, valued.frame, tmp_path / "c.svg", store=valued)
-    text = (tmp_path / "c.svg").read_text()
+    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
+
+    def draw(run, info=None):
+        plot.write(info or run.info, run.frame, tmp_path / "c.svg", store=run)
+        return (tmp_path / "c.svg").read_text()
+
+    return draw
+
+
+def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, drawn):
+    text = drawn(valued, replace(valued.info, title="Ranking for $5"))
     for word in ("good", "alike", "bad", "gbrt", "constant", "baselines"):
         assert f">{word}<" in text, word
     assert ">95% interval of good and gbrt<" in text
@@ -450,16 +450,13 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, 
     assert "Ranking for" in text
 
 
-def test_panels_of_several_data_sets_stand_side_by_side(valued, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
+def test_panels_of_several_data_sets_stand_side_by_side(drawn):
     run = ValuedRun()
     for dataset, price in (("wide", 90), ("b", 4), ("c", 4)):
         for name in ("good", "gbrt"):
             rng = np.random.default_rng(0)
             run.add(name, *learner_of(rng, [0.5, 0.9], [1, price], 60), dataset=dataset)
-    plot.write(run.info, run.frame, tmp_path / "c.svg", store=run)
-    text = (tmp_path / "c.svg").read_text()
+    text = drawn(run)
     (width, height) = map(float, re.findall(r'<svg[^>]* viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0])
     assert (width, height) == pytest.approx((475.2, 2 * 2.8 * 72))
     assert text.count(">(logarithmic)<") == 1
@@ -467,24 +464,13 @@ def test_panels_of_several_data_sets_stand_side_by_side(valued, tmp_path, monkey
     assert text.count(">good<") == 3  # at the lines, not in a legend
 
 
-def test_a_figure_of_an_unnamed_run_has_the_name_of_its_data_as_only_title(
-    valued, tmp_path, monkeypatch
-):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
-    plot.write(replace(valued.info, title=""), valued.frame, tmp_path / "c.svg", store=valued)
-    text = (tmp_path / "c.svg").read_text()
+def test_a_figure_of_an_unnamed_run_has_the_name_of_its_data_as_only_title(valued, drawn):
+    text = drawn(valued, replace(valued.info, title=""))
     assert re.findall(r"\b9px[^>]*>([^<]*)</text>", text) == ["d"]  # other texts are smaller
 
 
-def test_costs_on_a_figure_are_plain_numbers_and_a_learner_has_the_colour_of_its_name(
-    tmp_path, monkeypatch
-):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
-    run = page_run.run()  # costs from 1 to 30: a logarithmic axis
-    plot.write(run.info, run.frame, tmp_path / "c.svg", store=run)
-    text = (tmp_path / "c.svg").read_text()
+def test_costs_on_a_figure_are_plain_numbers_and_a_learner_has_the_colour_of_its_name(drawn):
+    text = drawn(page_run.run())  # costs from 1 to 30: a logarithmic axis
     for word in ("1", "2", "5", "10", "20"):
         assert f">{word}<" in text
     assert "×" not in text
@@ -536,8 +522,8 @@ def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference(valu
 
 def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"needs matplotlib; pip install 'budget-bench\[plot\]'"):
-        plot.write(valued.info, valued.frame, tmp_path / "c.svg")
+    words = "matplotlib|pip install 'budget-bench[plot]'"
+    refused(words, plot.write, valued.info, valued.frame, tmp_path / "c.svg")
 
 
 def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations():

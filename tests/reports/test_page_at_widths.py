@@ -41,10 +41,7 @@ def tab(made, tmp_path_factory):
 
 
 def show(tab, width, theme):
-    tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=width, height=900, deviceScaleFactor=1, mobile=width < 500,
-    )  # fmt: skip
+    browser.resize(tab, width)
     tab.js("document.getElementById('f-reset').click()")
     other = "dark" if theme == "light" else "light"
     tab.js(f"document.documentElement.dataset.theme = {json.dumps(other)}")
@@ -176,10 +173,7 @@ def test_a_data_set_takes_a_sheet_of_paper_and_so_does_the_rest_and_no_table_is_
     pdf = base64.b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= len({*made.frame["dataset"]}) + 1
     # as wide as the paper, but for its margins
-    tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=718, height=1000, deviceScaleFactor=1, mobile=False,
-    )  # fmt: skip
+    browser.resize(tab, 718, 1000)
     tab.call("Emulation.setEmulatedMedia", media="print")
     tab.js(SETTLED)
     cut = tab.js(

@@ -75,14 +75,7 @@ def click(tab, selector, times=1):
 
 
 def press(tab, key):
-    codes = {
-        "ArrowLeft": 37,
-        "ArrowRight": 39,
-        "ArrowUp": 38,
-        "ArrowDown": 40,
-        "Home": 36,
-        "Tab": 9,
-    }
+    codes = {"ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}
     for kind in ("keyDown", "keyUp"):
         tab.call(
             "Input.dispatchKeyEvent", type=kind, key=key, code=key,
@@ -121,10 +114,7 @@ def test_the_page_asks_for_nothing_but_itself(tab, file):
 
 @pytest.mark.parametrize("width", [390, 800, 1280])
 def test_it_opens_where_the_conclusion_says_with_its_saving_in_the_chart(opened, width):
-    opened.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=width, height=900, deviceScaleFactor=1, mobile=width < 500,
-    )  # fmt: skip
+    browser.resize(opened, width)
     opened.wait(
         f"Math.abs(document.querySelector('.chart svg').width.baseVal.value - {width}) < 200"
     )
@@ -405,13 +395,7 @@ def test_a_band_under_caps_is_a_step_from_each_measured_cap_to_the_next(tab):
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab):
-    tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=390,
-        height=844,
-        deviceScaleFactor=1,
-        mobile=True,
-    )
+    browser.resize(tab, 390, 844)
     tab.wait(
         "document.querySelector('section.set:not(.off) .chart svg').width.baseVal.value <= 390"
     )

@@ -14,7 +14,6 @@ from bench_reports.terminal import (
     legend,
     mark_lines,
     screen_table,
-    search_lines,
     show_boards,
     text_boards,
 )
@@ -50,8 +49,8 @@ def of_example():
     return boards(example.info(), example.frame())
 
 
-def lines_of(verbose=False):
-    return text_boards(panels_of(*of_example()), verbose=verbose).splitlines()
+def lines_of():
+    return text_boards(panels_of(*of_example())).splitlines()
 
 
 def screen(width):
@@ -173,16 +172,19 @@ def test_a_board_without_savings_explains_no_column_of_them():
 )
 def test_every_format_says_whether_costs_are_of_trees_too(paid, words, tmp_path):
     info, frame = example.info(), example.frame().assign(evaluation_cost=paid)
-    terminal.write(info, frame, tmp_path / "b.txt", sections=(), verbose=False)
+    terminal.write(info, frame, tmp_path / "b.txt", sections=())
     page.write(info, frame, tmp_path / "b.html", sections=())
     papers.markdown(info, frame, tmp_path / "b.md")
     for kind in ("txt", "html", "md"):
         assert f"per row in units, {words}" in (tmp_path / f"b.{kind}").read_text(), kind
 
 
-def test_verbose_adds_the_settings_of_every_row():
-    assert "miser: best at trees=300 with trees=300, tradeoff=0.1" in lines_of(verbose=True)
-    assert not any(line.startswith("miser: ") for line in lines_of())
+def test_a_column_has_the_setting_of_every_model():
+    board = of_example()[0]
+    miser = next(row for row in board.rows if row.learner == "miser")
+    assert text_of(board, "setting", miser) == miser.model.settings[0].short
+    assert "trees=300" in text_of(board, "setting", miser)
+    assert "setting" not in {column.title for column in columns(board) if column.usual}
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -404,15 +406,3 @@ def test_numbers_in_words(words, value, text):
 def test_settings_in_words_with_a_learner_inside():
     given = {"trees": 3, "rate": 0.1, "base": {"learner": "gbrt", "trees": 40}}
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
-
-
-def test_a_line_below_the_table_tells_how_far_each_learner_was_searched():
-    board = of_example()[0]
-    rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
-    (line,) = search_lines(replace(board, rows=rows))
-    assert line == "settings tried (and their training): miser 4 (32 s)"
-    some_alike = tuple(replace(r, alike=3) for r in rows)
-    (line,) = search_lines(replace(board, rows=some_alike))
-    assert line == "settings tried (and their training): miser 4 (1 different, 32 s)"
-    baselines = tuple(replace(r, baseline=True) for r in rows)
-    assert search_lines(replace(board, rows=baselines)) == []

@@ -152,6 +152,7 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (interval(Interval(math.inf, math.inf), saving), "free"),
         (interval(Interval(math.nan, math.nan), saving), "-"),
         (interval(Interval(-0.0312, 0.00124), difference), "-0.0312 to +0.0012"),
+        (interval(Interval(-0.00012, 0.0009), difference), "-0.0001 to +0.0009"),
         (interval(Interval(-0.0, 2.07e-5), difference), "+0.0000 to +2.1e-05"),
         (in_brackets(Interval(0.5, 1234.5), quality), " (95%: 0.5000 to 1234)"),
         (in_brackets(Interval(math.nan, math.nan), quality), ""),

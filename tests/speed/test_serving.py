@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -26,7 +27,6 @@ from bench_core.serving import (
     Folder,
     PolicyProgram,
     Predictor,
-    Sums,
     load,
     no_trees,
     write_folder,
@@ -273,17 +273,17 @@ SENSORS = 50
 
 def policy_of(trees):
     """Buys by falling values, of which ``trees`` vary; as many trees answer."""
-    rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), no_trees(1, 0)
-    sums = [Sums(nothing, start), Sums(nothing, np.zeros(1))]
+    rng, start = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS)
+    values, answer = replace(no_trees(SENSORS, 0), base=start), no_trees(1, 0)
     if trees:
         size = {"trees": trees, "features": SENSORS, "leaves": 32, "shape": "even"}
         values, answer = (random_ensemble(rng, **size) for _ in range(2))
         leaf = values.feature < 0
-        values.value[:] = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
+        number = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
         vectors = 0.1 * rng.normal(size=(int(leaf.sum()), SENSORS))
-        sums = [Sums(values, start, vectors), Sums(answer, answer.base)]
+        values = replace(values, value=number, base=start).with_vectors(vectors)
     prices = price_list(np.ones(SENSORS))
-    program = PolicyProgram.of(sums[:1], sums[1], prices, np.zeros(0, int), "rate", skip=True)
+    program = PolicyProgram.of([values], answer, prices, np.zeros(0, int), "rate", skip=True)
     return Folder(program, prices, NAMES[:SENSORS], {"task": "regression"})
 
 

@@ -12,8 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 D = 6
+
+
 # Features 0 and 1 share sensor 70, feature 2 needs three, feature 5 none. Sensors 0 and 63 lie at
 # the two ends of a word: a word that passes through a float loses one of them.
+def plain(features):
+    """Every feature is its own sensor and every split counts 1."""
+    own = np.arange(features + 1, dtype=np.int32)
+    return Needs(own, own[:-1], np.ones(features), features)
+
+
 SHARED = Needs(
     start=np.array([0, 1, 2, 5, 6, 7, 7], dtype=np.int32),
     needed=np.array([70, 70, 0, 63, 70, 1, 64], dtype=np.int32),
@@ -30,7 +38,7 @@ def whole(ensemble, X, ends, needs=SHARED):
 
 def tree_outputs(ensemble, X, chosen=None, weights=None):
     """(n, T): every tree by itself, as a step that does not carry."""
-    layout = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
+    layout = lay_out(ensemble, plain(ensemble.features), chosen, weights)
     count = layout.trees
     steps = Steps(np.arange(1, count + 1), np.zeros((count, 1)), np.zeros(count, dtype=bool))
     done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
@@ -83,7 +91,7 @@ def test_trees_of_all_shapes_give_the_outputs_of_the_plain_walk(shape, leaves):
     ways = [[path(ensemble, t, row) for t in range(5)] for row in X]
     assert tree_outputs(ensemble, X).tolist() == [[w.value for w in way] for way in ways]
     spent = [sum(len(w.features) for w in way) for way in ways]
-    assert whole(ensemble, X, [5], Needs.plain(D)).splits[0].tolist() == spent
+    assert whole(ensemble, X, [5], plain(D)).splits[0].tolist() == spent
 
 
 def test_chosen_trees_come_in_the_order_asked_for_times_their_weights():
@@ -104,7 +112,7 @@ def test_of_many_features_the_few_that_are_used_may_be_the_last():
     X = random_rows(rng, 70, 700)
     expected = [[path(ensemble, t, row).value for t in range(4)] for row in X]
     assert tree_outputs(ensemble, X).tolist() == expected
-    got = whole(ensemble, X, [4], Needs.plain(700)).bits[0, :, 698 // 64]
+    got = whole(ensemble, X, [4], plain(700)).bits[0, :, 698 // 64]
     tested = [{f for t in range(4) for f in path(ensemble, t, row).features} for row in X]
     assert got.tolist() == [sum(1 << (f % 64) for f in features) for features in tested]
 
@@ -220,7 +228,7 @@ def test_outputs_are_those_of_lightgbm_on_its_own_model():
         {"verbose": -1, "num_leaves": 8, "num_threads": 1}, lightgbm.Dataset(X, y), 20
     )
     ensemble = from_lightgbm(booster.model_to_string()).ensemble
-    got = whole(ensemble, X, [20], Needs.plain(D)).scores[0, :, 0]
+    got = whole(ensemble, X, [20], plain(D)).scores[0, :, 0]
     assert got.tolist() == booster.predict(X).tolist()
 
 
@@ -277,6 +285,20 @@ def test_the_trees_of_several_ensembles_are_joined():
     assert both.value.tolist() == [0.25, 0, 1, -1, 0.25]
 
 
+def test_leaves_number_vectors_in_all_parts_of_a_joined_ensemble():
+    vectors = np.array([[1.0], [2.0], [3.0]])
+    numbers = two_trees(value=np.array([0, 2.0, 0, 1]))
+    one = Ensemble(**numbers).with_vectors(vectors)
+    plain = Ensemble(**two_trees())
+    both = Ensemble.concat([one.select(np.array([1])), plain, one])
+    assert both.output.tolist() == [-1, 0, 0, -1, -1]
+    # the leaves of the last part begin after the three vectors of the first
+    assert both.value.tolist() == [1, 0, 1, -1, 0.25, 0, 5, 3, 4]
+    assert both.vectors.tolist() == [[1], [2], [3]] * 2
+    assert Ensemble.from_state(both.state()).vectors.tolist() == both.vectors.tolist()
+    assert "vectors" not in plain.state()
+
+
 def test_state_round_trip():
     state = Ensemble(**two_trees()).state()
     again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).state()
@@ -299,6 +321,10 @@ def test_state_round_trip():
         ({"left": np.array([0, -1, -1, -1], np.int32)}, "outside its tree"),
         ({"left": np.array([1, 2, -1, -1], np.int32)}, "outside its tree"),
         ({"right": np.array([1, -1, -1, -1], np.int32)}, "exactly one parent"),
+        ({"vectors": np.zeros((2, 2))}, "a value for each output"),
+        ({"vectors": np.full((2, 1), np.inf)}, "a vector is not finite"),
+        ({"output": np.array([0, -1], np.int32)}, "numbers no vector"),
+        ({"output": np.array([0, -1], np.int32), "vectors": np.zeros((2, 1))}, "numbers no vector"),
     ],
 )
 def test_arrays_that_are_no_trees_are_refused(changed, message):

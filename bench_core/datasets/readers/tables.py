@@ -52,8 +52,9 @@ _DIGITS = re.compile(r"0x[\da-f]+|(?:\d{1,3}(?:[.,'_ \u00a0\u2009\u202f]\d{3})+|
                      r"(?:[ed][+-]?\d+)?", re.IGNORECASE)  # fmt: skip
 # Signs around the digits of a number: currencies, percent, other minus signs, quotes, brackets.
 _SIGNED = re.compile(r"[^\w+<>~≤≥*#&@!?/\\|.,:;_]*0[^\w+<>~≤≥*#&@!?/\\|.,:;_]*")
-# Digits before any letter, but not 1.2.3; and EUR 0.
-_MEASURED, _CURRENCY = re.compile(r"\W*0(?!\.0).*"), re.compile(r"[^\W\d_]{2,4}\.? ?0")
+# Digits before any letter, but not 1.2.3, or a duration of ISO 8601, as PT5M; and EUR 0.
+_MEASURED = re.compile(r"\W*0(?!\.0).*|P(?=[0T])(?:0[YMWD])*(?:T(?:0[HMS])+)?")
+_CURRENCY = re.compile(r"[^\W\d_]{2,4}\.? ?0")
 
 # 1,5 and 0,184 and 1.234,500, but not 1,234, which may have a thousands separator.
 _COMMA = re.compile(r"[+-]?(?![1-9]\d{0,2},\d{3}$)[\d.' ]+,\d+")
@@ -170,7 +171,10 @@ class DataColumn:
             if any(map(_COMMA.fullmatch, texts[wrong])):
                 remedy = f"{option('decimal', ',')} reads decimal commas"
             elif all(is_number(with_point(text)) for text in texts[wrong]):
+                comma = any("," in text for text in texts[wrong])
                 remedy = f"give {option('decimal', ',')} if the comma is decimal, else remove it"
+                plain = f"write {with_point(texts[row])}, or give {option('decimal', ',')}"
+                remedy = remedy if comma else plain
             elif signs:
                 code = "" if signs.isascii() or len(signs) > 1 else f" (U+{ord(signs):04X})"
                 remedy += f", without {signs!r:.20}{code}"
@@ -206,6 +210,11 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     if not hold_text(columns):
         rounded = [column.numbers(np.float32) for column in columns]
         exact = [column.numbers() for column in columns]
+        for column, cells in zip(columns, exact, strict=True):
+            large = column.kind == "integer" and np.nanmax(np.abs(cells)) > EXACT
+            if large and len(np.unique(cells[~np.isnan(cells)])) < column.values.nunique():
+                what = "integers beyond 2^53, of which float64 makes some equal"
+                raise InputError(f"{column._whole} holds {what}: subtract a constant")
         return rounded if float32_offset(np.concatenate(exact)) is None else exact
     texts = [column.cells() for column in columns]
     counts = different_texts(np.concatenate(texts))
@@ -292,7 +301,9 @@ def _numeric(texts: TextArray) -> BoolArray:
 
 
 def is_number(text: str) -> bool:
-    """True if a cell is an integer or a number with a decimal point."""
+    """True if a cell is an integer or a number with a decimal point, in ASCII without ``_``."""
+    if not text.isascii() or "_" in text:
+        return False
     try:
         float(text)
     except ValueError:
@@ -496,10 +507,12 @@ def _records(
     of a line without quotes below the header only their number, which is faster."""
     lines, mark, first = enumerate(BytesIO(raw), start=1), separator.encode(), True
 
+    blanks = re.compile(rb'" +(?=%s|\n|$)' % re.escape(mark))  # behind a quoted cell
+
     def record() -> Iterator[str]:
-        yield line.decode()
+        yield blanks.sub(b'"', line).decode()
         for _, more in lines:  # line breaks in a quoted cell
-            yield more.decode()
+            yield blanks.sub(b'"', more).decode()
         raise InputError(
             f"{path}, line {number}: a cell begins with a quote that is not closed; correct it, "
             "or write a quote in a cell twice"
@@ -510,7 +523,14 @@ def _records(
         if cells == 1 and not line.strip(b" \t\n"):
             continue
         if first or b'"' in line:
-            cells = next(csv.reader(record(), delimiter=separator, skipinitialspace=True))
+            form: dict[str, Any] = {"delimiter": separator, "skipinitialspace": True}
+            try:
+                cells = next(csv.reader(record(), **form, strict=True))
+            except csv.Error as error:
+                raise InputError(
+                    f"{path}, line {number}: a quoted cell goes on behind its closing quote "
+                    f"({error}); correct it, or write a quote in a cell twice"
+                ) from error
         first = False
         yield number, line, cells
 
@@ -598,18 +618,16 @@ def _parquet(path: Path) -> pd.DataFrame:
     try:
         with opened(path) as file:
             table = pq.ParquetFile(file).read()
-        for field in table.schema:
-            if pa.types.is_nested(field.type):
-                raise InputError(
-                    f"{path}, column {field.name!r} holds {field.type}, not one value for each "
-                    "row; write the file without it"
-                )
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
         # pandas writes an index that is not a range as a column, and records it in the metadata
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         check_memory(error, path)
         reason = str(error).strip().partition("\n")[0][:200]
+        if read_beginning(path, 4) != b"PAR1":
+            raise InputError(
+                f"{path}: not a Parquet file, by its first bytes; if it is CSV, rename it to .csv"
+            ) from error
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
     if not len(frame):
         raise InputError(f"{path}: the file is empty; get it again or name another")

@@ -26,7 +26,7 @@ Variable = tuple[str, str, Callable[..., Chance]]
 """Name, names of the parents, and the probability of 1, or of each value, given theirs."""
 
 
-class Problem(NamedTuple):
+class PricedNetwork(NamedTuple):
     """A network and the prices of its features."""
 
     variables: Sequence[Variable]
@@ -70,73 +70,75 @@ def even(name: str, count: int) -> Variable:
 
 def linked(
     flips: Iterable[float], prices: Sequence[int], parents: str = "", prior: float = 0.5
-) -> Problem:
+) -> PricedNetwork:
     """Features that are each a noisy copy of an earlier one or, by default, of the class."""
     above = parents.split() or ["y"] * len(prices)
     features = [odd(f"x{j}", u, flip) for j, (u, flip) in enumerate(zip(above, flips, strict=True))]
-    return Problem([odd("y", "", prior), *features], prices)
+    return PricedNetwork([odd("y", "", prior), *features], prices)
 
 
-def parities(parts: int, decoys: int) -> Problem:
+def parities(parts: int, decoys: int) -> PricedNetwork:
     """The class is the parity of the first features; the others are weak copies of the class."""
     names = [f"x{j}" for j in range(parts)]
     last = odd(names.pop(), " ".join(["y", *names]), 0.05)
     weak = [odd(f"z{j}", "y", 0.4) for j in range(decoys)]
-    return Problem([odd("y"), *map(odd, names), last, *weak], [1] * (parts + decoys))
+    return PricedNetwork([odd("y"), *map(odd, names), last, *weak], [1] * (parts + decoys))
 
 
-def gate(groups: int, each: int, price: int = 1) -> Problem:
+def gate(groups: int, each: int, price: int = 1) -> PricedNetwork:
     """One feature determines the group of others that shows the class."""
     flips = [*enumerate(np.linspace(0.1, 0.25, each).tolist())]
     members = [gated(f"x{k}{j}", "g", (k,), flip) for k in range(groups) for j, flip in flips]
-    return Problem([odd("y"), even("g", groups), *members], [price] + [1] * (groups * each))
+    return PricedNetwork([odd("y"), even("g", groups), *members], [price] + [1] * (groups * each))
 
 
-def nested_gates() -> Problem:
+def nested_gates() -> PricedNetwork:
     """A first gate selects the second gate, which opens one of two features."""
     ways = [(k, j) for k in (0, 1) for j in (0, 1)]
     members = [gated(f"x{k}{j}", f"g {'ab'[k]}", (k, j), 0.05) for k, j in ways]
-    return Problem([odd("y"), *map(odd, "gab"), *members], [1, 1, 1, 2, 2, 2, 2])
+    return PricedNetwork([odd("y"), *map(odd, "gab"), *members], [1, 1, 1, 2, 2, 2, 2])
 
 
-def noisy_gate() -> Problem:
+def noisy_gate() -> PricedNetwork:
     """The gate is expensive; two cheap features show it with noise."""
     seen = [odd(f"s{j}", "g", 0.15) for j in range(2)]
     members = [gated(f"x{k}{j}", "g", (k,), 0.1) for k in (0, 1) for j in (0, 1, 2)]
-    return Problem([odd("y"), odd("g"), *seen, *members], [3, 1, 1, 2, 2, 2, 2, 2, 2])
+    return PricedNetwork([odd("y"), odd("g"), *seen, *members], [3, 1, 1, 2, 2, 2, 2, 2, 2])
 
 
-def copies(groups: int, each: int) -> Problem:
+def copies(groups: int, each: int) -> PricedNetwork:
     """Each group starts with an expensive signal; the others copy it."""
     variables = [odd("y")]
     for k in range(groups):
         variables.append(odd(f"x{k}", "y", 0.15 + 0.05 * k))
         variables += [odd(f"x{k}c{j}", f"x{k}", 0.08) for j in range(each - 1)]
-    return Problem(variables, [3, 2, 1, 1][:each] * groups)
+    return PricedNetwork(variables, [3, 2, 1, 1][:each] * groups)
 
 
-def rule(ones: Sequence[bool], chance: float, decoys: int) -> Problem:
+def rule(ones: Sequence[bool], chance: float, decoys: int) -> PricedNetwork:
     """The class depends on how many of the first features are 1; decoys copy one of them."""
     parts = len(ones) - 1
     coins = [odd(f"x{j}", "", chance) for j in range(parts)]
     names = " ".join(name for name, _, _ in coins)
     label: Variable = ("y", names, lambda *v: 0.97 if ones[sum(v)] else 0.03)
     weak = [odd(f"z{j}", "x0", 0.2) for j in range(decoys)]
-    return Problem([*coins, label, *weak], [2] * parts + [1] * decoys)
+    return PricedNetwork([*coins, label, *weak], [2] * parts + [1] * decoys)
 
 
-def cancelled(pairs: int) -> Problem:
+def cancelled(pairs: int) -> PricedNetwork:
     """Each signal has noise shown by another feature, which is useless without the signal."""
     found = [odd("y")]
     for k in range(pairs):
         found += [odd(f"n{k}", "", 0.4), odd(f"x{k}", f"y n{k}", 0.1 + 0.05 * k)]
-    return Problem(found, [1, 2] * pairs)
+    return PricedNetwork(found, [1, 2] * pairs)
 
 
-def trap() -> Problem:
+def trap() -> PricedNetwork:
     """Two cheaper features together make the best single feature worthless."""
     pair = [odd("a"), odd("b", "y a", 0.02)]
-    return Problem([odd("y"), *pair, odd("best", "y", 0.2), odd("copy", "best", 0.05)], [1] * 4)
+    return PricedNetwork(
+        [odd("y"), *pair, odd("best", "y", 0.2), odd("copy", "best", 0.05)], [1] * 4
+    )
 
 
 def bits(name: str, bit: int, wrong: float) -> Variable:
@@ -144,14 +146,14 @@ def bits(name: str, bit: int, wrong: float) -> Variable:
     return name, "y", lambda y: 1 - wrong if y >> bit & 1 else wrong
 
 
-def classes(count: int, repeats: int, flip: float) -> Problem:
+def classes(count: int, repeats: int, flip: float) -> PricedNetwork:
     """``count`` classes, with each bit of their numbers observed several times."""
     seen = [(bit, r) for r in range(repeats) for bit in range((count - 1).bit_length())]
     features = [bits(f"x{bit}{r}", bit, flip + 0.1 * r) for bit, r in seen]
-    return Problem([even("y", count), *features], [3 - min(r, 2) for _, r in seen])
+    return PricedNetwork([even("y", count), *features], [3 - min(r, 2) for _, r in seen])
 
 
-def cube(features: int) -> Problem:
+def cube(features: int) -> PricedNetwork:
     """CUBE in bits: class k shows in features k, k + 1 and k + 2, the others are coins."""
 
     def shows(j: int) -> Variable:
@@ -161,10 +163,10 @@ def cube(features: int) -> Problem:
             lambda y: 0.5 if not 0 <= j - y < 3 else 0.95 if y >> (j - y) & 1 else 0.05,
         )
 
-    return Problem([even("y", features - 2), *map(shows, range(features))], [1] * features)
+    return PricedNetwork([even("y", features - 2), *map(shows, range(features))], [1] * features)
 
 
-def ternary(count: int) -> Problem:
+def ternary(count: int) -> PricedNetwork:
     """Three classes and features of three values; each feature separates one class best."""
 
     def shows(j: int) -> Variable:
@@ -180,10 +182,10 @@ def ternary(count: int) -> Problem:
         )
 
     label: Variable = ("y", "", lambda: (0.5, 0.3, 0.2))
-    return Problem([label, *map(shows, range(count))], [1 + j % 4 for j in range(count)])
+    return PricedNetwork([label, *map(shows, range(count))], [1 + j % 4 for j in range(count)])
 
 
-BINARY: Mapping[str, Problem] = {
+BINARY: Mapping[str, PricedNetwork] = {
     "naive-4": linked(np.linspace(0.1, 0.4, 4), [1] * 4),
     "naive-8": linked(np.linspace(0.15, 0.45, 8), [1] * 8),
     "naive-12": linked(np.linspace(0.2, 0.45, 12), [1] * 12),
@@ -213,7 +215,7 @@ BINARY: Mapping[str, Problem] = {
     "cancelled-3": cancelled(3),
     "trap-4": trap(),
 }
-CLASSES: Mapping[str, Problem] = {
+CLASSES: Mapping[str, PricedNetwork] = {
     "classes-4": classes(4, 4, 0.1),
     "cube-10": cube(10),
     "ternary-6": ternary(6),
@@ -228,7 +230,7 @@ class BayesNet:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "27 small discrete problems whose optimum is known (generated)"
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
-    problems: ClassVar[Mapping[str, Problem]] = BINARY
+    problems: ClassVar[Mapping[str, PricedNetwork]] = BINARY
 
     problem: str = param("gate-2x3", f"one of {', '.join(BINARY)}")
 
@@ -260,7 +262,7 @@ class BayesNetClasses(BayesNet):
     name: ClassVar[str] = "bayes-net-classes"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "Three such problems of several classes (generated)"
-    problems: ClassVar[Mapping[str, Problem]] = CLASSES
+    problems: ClassVar[Mapping[str, PricedNetwork]] = CLASSES
 
     problem: str = param("classes-4", f"one of {', '.join(CLASSES)}")
 

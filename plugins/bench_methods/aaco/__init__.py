@@ -33,11 +33,11 @@ Departures
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import OnEngine
 from bench_models.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
 from bench_models.masked_predictor import MaskedPredictor, fitted_predictor, training_copies
 
@@ -53,18 +53,17 @@ from bench_core import (
     provide_learners,
 )
 from bench_methods.aaco.imitation import AacoTree
-from bench_methods.aaco.planning import Oracle, Rows, grown, pool
+from bench_methods.aaco.planning import NeighbourRows, Oracle, grown, pool
 
 LEAST_LOSS = 1e-6
 """Minimum loss without purchases, so that prices of cost differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aaco:
+class Aaco(OnEngine):
     """A policy that plans all purchases on the nearest training rows, makes one and replans."""
 
     name: ClassVar[str] = "aaco"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
@@ -100,7 +99,7 @@ class Aaco:
         centre, spread = moments(copies.X)
         z = standardised(copies.X[first], centre, spread)
         fold = predictor.parts_of(copies)[first]
-        rows = Rows(predictor, prices, copies.X[first], copies.y[first], z, fold)
+        rows = NeighbourRows(predictor, prices, copies.X[first], copies.y[first], z, fold)
         rng = np.random.default_rng([context.seed, 4])
         context.progress(1, 3)
         order, losses = grown(rows, self.most, rng)
@@ -108,10 +107,19 @@ class Aaco:
         factor = max(float(losses[:, 0].mean()), LEAST_LOSS) / (purchases.sensor.sum() or 1.0)
         masks, alone = pool(rows, order, rng)
         context.progress(3, 3)
-        known = predictor, prices, rows.X, rows.y, z, fold, centre, spread, order, losses
-        money = [t * factor for t in self.tradeoffs]
-        how = self.neighbours, self.candidates, context.seed
-        oracle = Oracle(*known, masks, alone, money, *how)
+        oracle = Oracle(
+            **{field.name: getattr(rows, field.name) for field in fields(rows)},
+            centre=centre,
+            spread=spread,
+            order=order,
+            order_losses=losses,
+            masks=masks,
+            alone=alone,
+            price=[t * factor for t in self.tradeoffs],
+            neighbours=self.neighbours,
+            candidates=self.candidates,
+            seed=context.seed,
+        )
         return Sequential(oracle, prices)
 
     def _predictor(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, loss_of
-from bench_models.dictionary import layout_of, sums
+from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
     MaskedPredictor,
     PredictorPolicy,
@@ -62,12 +62,12 @@ if TYPE_CHECKING:
 
 NEVER = -1e9  # score of a purchase that the oracle never makes
 
-Plan = Callable[..., tuple[IntArray, FloatArray]]
+Planner = Callable[..., tuple[IntArray, FloatArray]]
 """From cells (n, d), purchases (n, k), remaining budgets (n,), a price of cost and row numbers (n,)
 to the next purchases (n,) and weights (n,)."""
 
 
-class States(NamedTuple):
+class Trajectories(NamedTuple):
     """States on rows' trajectories, and the choices there."""
 
     row: IntArray  # (m,)
@@ -77,10 +77,12 @@ class States(NamedTuple):
     price: FloatArray  # (m,), of cost
 
 
-def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], most: int) -> States:
+def ways(
+    plan: Planner, X: Float32Array, prices: Prices, stops: Sequence[float], most: int
+) -> Trajectories:
     """States of rows X (n, d) until they stop, or have made ``most`` purchases.
 
-    States that did not choose have the mean weight. Each of the ``stops`` has some of the rows; the
+    States without a choice get the mean weight. Each of the ``stops`` has some of the rows; the
     last one, which is used under caps, has all.
     """
     purchases, by_stop = Purchases.of(prices), []
@@ -100,11 +102,11 @@ def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], mo
             going, chosen = going[chosen != STOP], chosen[chosen != STOP]
             bought[going, chosen] = True
             bought[going] = closed(bought[going], purchases)
-        states = States(*map(np.concatenate, zip(*visits, strict=True)))
+        states = Trajectories(*map(np.concatenate, zip(*visits, strict=True)))
         known = states.weight[~np.isnan(states.weight)]
         mean = float(known.mean()) if len(known) else 1.0
         by_stop.append(states._replace(weight=np.nan_to_num(states.weight, nan=mean)))
-    return States(*map(np.concatenate, zip(*by_stop, strict=True)))
+    return Trajectories(*map(np.concatenate, zip(*by_stop, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ class _Weighted:
 
 
 def boost_choices(
-    cells: Float32Array, states: States, k: int, settings: Settings, threads: int
+    cells: Float32Array, states: Trajectories, k: int, settings: Settings, threads: int
 ) -> Ensemble:
     """Trees on rows (m, d + 1) with scores for each of k purchases and, last, for stopping."""
     from bench_trees import Ensemble, boost, find_bins
@@ -176,8 +178,7 @@ class Imitation(PredictorPolicy):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """Affordable purchase of the highest score, or ``STOP`` if its score is higher, (n,)."""
-        trees = self.at(stop)
-        scores = sums(layout_of(trees), trees.base, with_marks(cells, bought, self.marked))
+        scores = sums(self.at(stop), with_marks(cells, bought, self.marked))
         return self.purchases.best(scores[:, :-1], bought, left, scores[:, -1])
 
     def at(self, stop: float) -> Ensemble:
@@ -197,11 +198,10 @@ class Imitation(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The trees that choose at one price of cost, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram, Sums
+        from bench_core.serving import PolicyProgram
 
-        trees, answer = self.at(stop), self.predictor.whole
-        values = [Sums(trees, trees.base)]
-        return PolicyProgram.of(values, answer.as_sums(), prices, answer.marked, "class", skip=True)
+        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
+        return PolicyProgram.of([self.at(stop)], answer, prices, marked, "class", skip=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,8 +257,10 @@ class AacoTree(BoostedTrees):
     ) -> tuple[IntArray, BoolArray]:
         """Rows (m,) and their purchases (m, k): two thirds from trajectories, others random."""
 
-        def plan(*state: Any) -> tuple[IntArray, FloatArray]:
-            return policy.act(*state[:4]), state[2]
+        def plan(
+            cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float, row: IntArray
+        ) -> tuple[IntArray, FloatArray]:
+            return policy.act(cells, bought, left, stop), left
 
         states = ways(plan, X, policy.prices, policy.price, self.most)
         others = max(1, self.copies // 3) * len(X)

@@ -22,7 +22,7 @@ KEPT = 4096  # sets with cached losses
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(PredictorPolicy):
+class NeighbourRows(PredictorPolicy):
     """Training rows that may be neighbours."""
 
     predictor: Any  # a MaskedPredictor
@@ -63,7 +63,7 @@ class Rows(PredictorPolicy):
         return np.asarray(self.purchases.sensors(bought) @ self.purchases.sensor)
 
 
-def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+def grown(rows: NeighbourRows, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """Greedy purchases (r, t) by each row's own loss, and the losses (r, t + 1) before the first
     and after each."""
     r, paid = len(rows.y), np.flatnonzero(~rows.free)
@@ -88,7 +88,9 @@ def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, Fl
     return order, losses
 
 
-def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
+def pool(
+    rows: NeighbourRows, order: IntArray, rng: np.random.Generator
+) -> tuple[BoolArray, FloatArray]:
     """Candidate sets (q, k) for the first purchase, and the losses (r', q) of rows with them."""
     bought = np.tile(rows.free, (min(len(order), POOL_ROWS), 1))
     sets = []
@@ -108,7 +110,7 @@ def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArr
 
 
 @dataclass(frozen=True, eq=False)
-class Oracle(Rows):
+class Oracle(NeighbourRows):
     """The policy of ``aaco``."""
 
     centre: FloatArray  # (d,)

@@ -41,17 +41,18 @@ Departures
   (``bench_models.calibration``), fitted to validation rows. On its training rows f0 is too
   confident, and a line fitted there would rank f0's documents apart from f1's. Binary tasks have
   no calibration.
-- The restart is our own. adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff``. Then,
-  for each number of them, it restarts from g = 0 and the logistic f1 with these features free. A
-  restart takes two steps over q and then optimises (g, f1) with q as their function, to a lower
-  objective than 30 alternations. A set starts from the pair of a smaller one if that ends lower. So
-  does adapt-lstsq, though its q may jump. ``restart = false`` is algorithm 1 as printed, evaluated
-  as in the released code: the smallest weights of (g, f1) are set to zero without a refit.
+- The restart is our own. adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff``, those
+  below 1e-4 by the slope of the loss above their price. Then, for each number of them, it restarts
+  from g = 0 and the logistic f1 with these features free. A restart takes two steps over q and then
+  optimises (g, f1) with q as their function, to a lower objective than 30 alternations. A set
+  starts from the pair of a smaller one if that ends lower. So does adapt-lstsq, though its q may
+  jump. ``restart = false`` is algorithm 1 as printed, evaluated as in the released code: the
+  smallest weights of (g, f1) are set to zero without a refit.
 - With more columns than rows (and than 256) only as many are in the first fit of adapt-lin and
   adapt-lstsq, those with the steepest loss for their price. The others come last in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
-  that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
-  a ridge of 1e-6 keeps weights finite.
+  that need k). Columns are standardised, intercepts are free, a missing cell counts as the training
+  mean, and a ridge of 1e-6 keeps weights finite.
 - adapt-gbrt starts each step from the best constants, not from 0, and splits only with a gain (see
   ``miser``). It keeps the step of lowest objective, which may rise as trees are regrown. With
   ``p_full = 0`` no gate is grown: it is Greedy Miser.
@@ -62,8 +63,6 @@ Departures
   n largest weights at every C. It sweeps the gate's threshold instead of the class weight.
 - An RBF machine as f0 gives sigma of its margin unless ``probability = "platt"``, as released.
 """
-
-from bench_models.boosting import bench_warm_up as bench_warm_up
 
 from bench_core import provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT

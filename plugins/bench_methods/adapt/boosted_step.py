@@ -17,9 +17,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
+from bench_models.boosting import BINS, binned, prefix_chain
 from bench_models.large_model import LargeModel, bill_of, last_prediction
-from bench_models.logistic import sigmoid
+from bench_models.links import logit, sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
@@ -52,7 +52,7 @@ class JointLoss:
         ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
         sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
         share = np.clip(np.array([ones, sent]), TINY, 1 - TINY)
-        return np.asarray(np.log(share / (1 - share)), dtype=np.float64)
+        return logit(share)
 
     def gradients(self, scores: FloatArray, labels: Labels, pool: Workers) -> Gradients:
         """Minus the residuals above; hessian 1."""
@@ -92,7 +92,6 @@ class AdaptGBRT(Adapt):
     """Boosted gate and classifier with shared purchases, in front of a large model."""
 
     name: ClassVar[str] = "adapt-gbrt"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     tradeoff: float = param(0.03, TRADEOFF, least=0, search=log(1e-3, 3))
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
@@ -102,7 +101,6 @@ class AdaptGBRT(Adapt):
     iterations: int = param(10, "maximum steps over q", least=1)
     gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    relevant_grade: int = param(1, RELEVANT)
     max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(

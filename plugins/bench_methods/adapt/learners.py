@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from bench_models.boosting import RELEVANT
+from bench_models.boosting import RELEVANT, OnEngine
 from bench_models.calibration import platt
+from bench_models.l1_regression import PenalisedLoss
 from bench_models.large_model import GatedModel, LargeModel, last_prediction, thresholds
 from bench_models.least_squares import one_blas_thread
+from bench_models.scaling import Scaling
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -56,10 +58,11 @@ RELEASED = "adapt-released"
 """The bill in which a row sent to f0 pays only for f0, not for the gate."""
 
 
-class Given(NamedTuple):
+class PlanInputs(NamedTuple):
     """Inputs of a plan."""
 
     columns: Columns
+    scaling: Scaling
     rows: TrainingRows
     train: Examples
     prices: Prices
@@ -72,7 +75,7 @@ Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], Linear], dict[str
 
 
 @dataclass(frozen=True)
-class Adapt:
+class Adapt(OnEngine):
     """Base class of the four learners: tasks and f0."""
 
     name: ClassVar[str]
@@ -80,8 +83,9 @@ class Adapt:
     adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param("random-forest", "large model for hard rows")
+    relevant_grade: int = param(1, RELEVANT)
 
-    gates, relevant_grade = 0, 1  # parameters of all four
+    gates = 0  # a parameter of all four
 
     def __post_init__(self) -> None:
         if not isinstance(self.f0, str) and TASKS.isdisjoint(self.f0.tasks):
@@ -143,6 +147,8 @@ class Adapt:
 class LinearAdapt(Adapt):
     """Base class of the learners with linear pairs: a pair for each set of features."""
 
+    numerics: ClassVar[tuple[str, ...]] = ()
+
     supports = 1  # a parameter of all three
 
     def fit(
@@ -157,26 +163,27 @@ class LinearAdapt(Adapt):
         most = min(self.supports, max(1, (MOST_POINTS - 1) // (self.gates + 1)))
         pairs = []
         with one_blas_thread():
-            columns = Columns.of(train.X, rows.share)
-            sets, fitted, facts = self._plan(Given(columns, rows, train, prices, most, context))
+            scaling = Scaling.of(train.X, train.weights)
+            columns = Columns.of(train.X, scaling, rows.share)
+            given = PlanInputs(columns, scaling, rows, train, prices, most, context)
+            sets, fitted, facts = self._plan(given)
             # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
                 some = columns.only(features)
                 pair = fitted(features, some)
-                # the same functions of the raw features
-                weights = pair.weights / some.scale
-                bias = pair.intercepts - weights @ some.centre
                 gate, f1 = (
-                    StagedModel([Stage(some.which, w, b)], [Point(0, {})], prices)
-                    for w, b in zip(weights, bias[:, None], strict=True)
+                    StagedModel(
+                        [Stage(some.which, w, b[None])], [Point(0, {})], prices, scaling=scaling
+                    )
+                    for w, b in zip(*pair, strict=True)
                 )
                 used = int(np.count_nonzero(pair.weights.any(axis=0)))
                 pairs.append(self._gated(f1, gate, used, train, rows))
                 context.progress(k + 1, len(sets))
         return self._before(f0, pairs, rows, prices, facts)
 
-    def _plan(self, inputs: Given) -> Plan:
+    def _plan(self, inputs: PlanInputs) -> Plan:
         raise NotImplementedError
 
 
@@ -195,11 +202,10 @@ class AdaptLin(LinearAdapt):
     restart: bool = param(True, "refit each set; false: weights from the first fit")
     iterations: int = param(30, "maximum steps over q in the first fit", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
-    relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(self, inputs: Given) -> Plan:
+    def _plan(self, inputs: PlanInputs) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
-        columns, rows, train, prices, most, context = inputs
+        columns, _, rows, train, prices, most, context = inputs
         price = loss_prices(train, prices, self.tradeoff)
 
         def problem(some: Columns, features: IntArray) -> LinearProblem:
@@ -256,14 +262,11 @@ class AdaptL1(LinearAdapt):
     """ADAPT's baseline: a classifier on features chosen by L1, then a gate for its errors."""
 
     name: ClassVar[str] = "adapt-l1"
-    # numpy's BLAS sums, scipy's L-BFGS within bounds
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
-
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")  # BLAS sums, L-BFGS
     supports: int = param(24, "maximum sets of features from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
-    relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(self, inputs: Given) -> Plan:
+    def _plan(self, inputs: PlanInputs) -> Plan:
         rows = inputs.rows
 
         def both(some: Columns) -> Linear:
@@ -272,7 +275,8 @@ class AdaptL1(LinearAdapt):
             wrong = np.where(rows.sign * f1(some)[0] > 0, -1.0, 1.0)
             return logistic(some, replace(rows, sign=wrong), free).beside(f1)
 
-        sets = spread(l1_path(inputs.columns, rows, inputs.prices), inputs.most)
+        path = PenalisedLoss(inputs.train, inputs.scaling, inputs.train.y, np.zeros(1), False)
+        sets = spread(l1_path(path, inputs.prices), inputs.most)
         return sets, lambda _, some: in_row_space(some, both), {}
 
 

@@ -5,9 +5,8 @@ With weights g, f (k,) and free intercepts, the step minimises
     sum_i s_i [ D(q_i, g_i) + (1 - q_i) log(1 + e^{-y_i f_i}) ]
         + sum over sensors k of price_k sqrt( sum_{a needs k} g_a^2 + f_a^2 ) + RIDGE / 2 |g, f|^2
 
-by L-BFGS in coordinates in which the Hessian is near the identity. The root is smoothed at ROUND.
-Exact zeros come from the choice of feature sets. Columns are centred and scaled by their weighted
-mean and deviation, a missing cell counting as 0.
+by L-BFGS in whitened coordinates. The root is smoothed at ROUND. Exact zeros come from the choice
+of feature sets. Columns are standardised.
 
 With the optimal q for each pair, and b the price of sending, (OPT) depends only on the pair,
 
@@ -25,10 +24,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from bench_models.descent import lbfgs
-from bench_models.logistic import softplus_and_sigmoid
+from bench_models.descent import minimise_whitened
+from bench_models.l1_regression import LinearScores, PenalisedLoss, minimise
+from bench_models.links import softplus_and_sigmoid
+from bench_models.scaling import Scaling
 
-from bench_core import InputError, Prices
+from bench_core import Prices
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
 
@@ -37,21 +38,21 @@ if TYPE_CHECKING:
 
 RIDGE = 1e-6  # keeps weights finite if classes are separable
 FEW = 256  # up to this many columns are always fitted together
-ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND approximates sqrt(v)
-_JITTER = 1e-12  # share of the mean diagonal, for linearly dependent rows
-_TOLERANCE = 1e-6  # tolerance of the gradient, in scaled coordinates
-_FLAT = 1e-8  # relative change of the objective at which a descent ends
-_TURNS, _ROUGH = 2, 1e-6  # steps over q before the joint descent, and their tolerance
-_STEPS = 500
-_MEMORY = 20  # with a shorter memory rounding errors grow on nearly flat objectives
-_PATH = 40  # L1 weights tried
-_DEPTH = 1e-4  # smallest L1 weight, as a share of the one that leaves no feature
-_STEEP = 1e-6  # tolerance of the gradient on the path
-_INTERCEPT = 2.0  # scale of intercepts: their second derivative is at most 1/4
-_SETTLED = 1e-6  # relative change of the objective at which the alternation ends
-_CLOSE = 1e-10  # tolerance of the mean of q in a descent; the value's error is its square
-_END_FLAT, _END_STEEP = 1e-13, 1e-8  # tolerances of the joint descent: looser ends vary by rounding
-_CLEAR = 1e-5  # relative difference by which one of two ends must be lower
+ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND approximates sqrt(v): L-BFGS needs a gradient at 0
+ZERO = 1e-4  # smaller weights of a penalised fit are 0 but for ROUND and rounding
+STEP = 1e-8  # relative change at which a step ends, well below that of the alternation
+SETTLED = 1e-6  # the same of the alternation and before a joint descent; gradient that ends a step
+FLAT, STEEP = 1e-13, 1e-8  # both at the end of a fit that is served: looser ones vary by rounding
+CLEAR = 1e-5  # one of two ends must be lower by this share: rounding must not choose
+CLOSE = 1e-10  # tolerance of the mean of q in a descent; the value's error is its square
+STEPS, MEMORY = (
+    500,
+    20,
+)  # at most, and of L-BFGS; with a shorter memory rounding grows on flat objectives
+TURNS = 2  # steps over q before the joint descent, which alone may stall at a saddle near g = 0
+LEVELS, DEPTH = 40, 1e-4  # L1 weights tried, the last a share of the one that leaves no feature
+L1_TOLERANCE = 3e-5  # at 1e-4 a feature without use enters sets of spambase's path
+JITTER = 1e-12  # share of the mean diagonal: linearly dependent rows have no Cholesky factor
 
 T = TypeVar("T")
 
@@ -61,48 +62,31 @@ Loss = Callable[[FloatArray], tuple[float, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
-
-    They were centred by ``centre`` and divided by ``scale``; ``share`` (n,) are row weights.
-    """
+    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,), for rows of weights
+    ``share`` (n,)."""
 
     which: IntArray
     values: FloatArray
-    centre: FloatArray
-    scale: FloatArray
     share: FloatArray
 
     @classmethod
-    def of(cls, X: Float32Array, share: FloatArray) -> Self:
-        """All columns that are not constant. Raises InputError for an infinite value."""
+    def of(cls, X: Float32Array, scaling: Scaling, share: FloatArray) -> Self:
+        """All columns that are not constant."""
+        varied = np.flatnonzero(scaling.scale)
         # one column after the other in memory: sums over rows are contiguous
-        wide = np.ascontiguousarray(X.T, dtype=np.float64)
-        Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf, copy=False)
-        if not bool(np.isfinite(Z).all()):
-            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=1))[0])
-            raise InputError(
-                f"feature {column} holds infinity, which no linear model can read; "
-                "leave the value empty or use adapt-gbrt"
-            )
-        # a missing cell counts as 0 before columns are centred
-        centre = Z @ share
-        Z -= centre[:, None]
-        scale = np.sqrt(Z**2 @ share)
-        # the mean of equal cells may differ from them by rounding
-        varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
-        Z = Z[varied] / scale[varied, None]
-        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
+        values = np.ascontiguousarray(scaling.only(varied).columns(X[:, varied]).T)
+        return cls(varied, values, share)
 
     @cached_property
     def gram(self) -> FloatArray:
-        """Correlation matrix (k, k) of the columns."""
-        return (self.values * self.share) @ self.values.T
+        """Mean products (k + 1, k + 1) of the columns and a constant."""
+        every = np.append(self.values, np.ones((1, len(self.share))), axis=0)
+        return (every * self.share) @ every.T
 
     def only(self, features: IntArray) -> Columns:
         """The columns of these ``features``."""
         kept = np.flatnonzero(np.isin(self.which, features))
-        parts = self.which[kept], self.values[kept], self.centre[kept], self.scale[kept]
-        return Columns(*parts, self.share)
+        return Columns(self.which[kept], self.values[kept], self.share)
 
     def nothing(self, functions: int) -> Linear:
         """This many zero functions."""
@@ -144,7 +128,7 @@ def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linea
     """Result of ``fitted`` on columns whose only penalty is the ridge.
 
     With more columns than rows the weights are combinations of rows, w = Z v. With K = Z'Z = L L'
-    and u = L'v the values are L u and |w| = |u|: the same problem in n columns.
+    and u = L'v the values are L u and |w| = |u|: the same problem in n columns, the rows of L.
     """
     from scipy.linalg import solve_triangular
 
@@ -152,11 +136,9 @@ def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linea
     if k <= n:
         return fitted(columns)
     K = columns.values.T @ columns.values
-    K += _JITTER * np.trace(K) / n * np.eye(n)
+    K += JITTER * np.trace(K) / n * np.eye(n)
     L = np.linalg.cholesky(K)
-    unit = np.ones(n)
-    # the rows of L as n columns, neither centred nor scaled
-    rows = Columns(np.arange(n), np.ascontiguousarray(L.T), 0 * unit, unit, columns.share)
+    rows = Columns(np.arange(n), np.ascontiguousarray(L.T), columns.share)
     weights, intercepts = fitted(rows)
     v = solve_triangular(L, weights.T, lower=True, trans="T")
     return Linear((columns.values @ v).T, intercepts)
@@ -208,42 +190,33 @@ def objective(
 
 
 def descend(
-    columns: Columns,
-    loss: Loss,
-    price: GroupPenalty,
-    start: Linear,
-    *,
-    flat: float = _FLAT,
-    steep: float = _TOLERANCE,
+    columns: Columns, loss: Loss, price: GroupPenalty, start: Linear, flat: float, steep: float
 ) -> tuple[Linear, float]:
     """Minimiser of the ``objective`` from ``start``, and its value, never above the start's.
 
-    L-BFGS optimises u, with weights L'^-1 u. L L' = Z diag(share) Z' / 4 + ridge bounds the Hessian
-    of the logistic loss and the penalty at the start. It ends when the relative change is below
-    ``flat``, or no entry of the gradient exceeds ``steep``.
+    It ends when the relative change is below ``flat``, or no entry of the gradient exceeds
+    ``steep``. The curvature is a bound of the logistic loss's, and the penalty's at the start.
     """
-    from scipy.linalg import solve_triangular
 
-    m, k = start.weights.shape
+    def value_and_gradient(
+        packed: FloatArray, none: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        now, by = objective(columns, loss, price, Linear(packed[:, :-1], packed[:, -1]))
+        return now, np.column_stack(by), none
+
     # sigma' is at most 1/4
-    root = np.linalg.cholesky(columns.gram / 4 + np.diag(price(start.squares)[1] + RIDGE))
-    inverse = solve_triangular(root, np.eye(k), lower=True) if k else root
-
-    # one vector for all functions: weights, intercept, weights, ...
-    def packed(weights: FloatArray, intercepts: FloatArray) -> FloatArray:
-        return np.column_stack([weights, intercepts]).ravel()
-
-    def plain(u: FloatArray) -> Linear:
-        each = u.reshape(m, k + 1)
-        return Linear(each[:, :k] @ inverse, _INTERCEPT * each[:, k])
-
-    def scaled(u: FloatArray) -> tuple[float, FloatArray]:
-        now, by = objective(columns, loss, price, plain(u))
-        return now, packed(by.weights @ inverse.T, _INTERCEPT * by.intercepts)
-
-    begin = packed(start.weights @ root, start.intercepts / _INTERCEPT)
-    u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=steep, memory=_MEMORY)
-    return plain(u), value
+    penalty = np.diag(np.append(price(start.squares)[1] + RIDGE, 0.0))
+    packed, _, value = minimise_whitened(
+        value_and_gradient,
+        np.asarray(np.linalg.cholesky(columns.gram / 4 + penalty)),
+        np.column_stack(start),
+        np.zeros(0),
+        steps=STEPS,
+        ftol=flat,
+        gtol=steep,
+        memory=MEMORY,
+    )
+    return Linear(packed[:, :-1], packed[:, -1]), value
 
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linear:
@@ -256,7 +229,7 @@ def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linea
     linear = columns.nothing(1)
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
         # the penalty is steep at 0: start from the unpenalised fit
-        linear, _ = descend(columns, loss, charge, linear, flat=1e-13, steep=1e-7)
+        linear, _ = descend(columns, loss, charge, linear, FLAT, STEEP)
     return linear
 
 
@@ -297,7 +270,7 @@ class LinearProblem:
         (g, f1), rows, limit = values, self.rows, self.limit
         loss, slope = softplus_and_sigmoid(-rows.sign * f1)
         excess = loss - rows.loss0
-        q = limit.best(self.D, excess, g, rows.share, _CLOSE)
+        q = limit.best(self.D, excess, g, rows.share, CLOSE)
         gate, by_gate = self.D.gate_loss(q, g)
         charge: Any = limit.bias if limit.price is None else limit.price
         value = rows.mean(loss + gate + self.D.rest(q) + q * (charge - excess))
@@ -317,9 +290,9 @@ class LinearProblem:
         squares = pair.squares
         return loss + self.price(squares)[0] + RIDGE / 2 * float(squares.sum())
 
-    def step(self, pair: Linear, q: FloatArray, flat: float = _FLAT) -> Linear:
+    def step(self, pair: Linear, q: FloatArray, flat: float = STEP) -> Linear:
         """The step over (g, f1)."""
-        return descend(self.columns, self.given(q), self.price, pair, flat=flat)[0]
+        return descend(self.columns, self.given(q), self.price, pair, flat, SETTLED)[0]
 
     @property
     def begin(self) -> Linear:
@@ -340,7 +313,7 @@ def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
         values.append(problem.value(pair, q))
         pair = problem.step(pair, q)
         values.append(problem.value(pair, q))
-        if last - values[-1] <= _SETTLED * abs(values[-1]):
+        if last - values[-1] <= SETTLED * abs(values[-1]):
             break
         last = values[-1]
     return LinearFit(pair, q, values)
@@ -351,8 +324,8 @@ def fit_jointly(problem: LinearProblem) -> tuple[Linear, float]:
     pair = problem.begin
     if problem.limit.p_full == 0:
         return pair, 0.0
-    for _ in range(_TURNS):  # a joint descent alone may stall at a saddle near g = 0
-        pair = problem.step(pair, problem.q(pair), _ROUGH)
+    for _ in range(TURNS):
+        pair = problem.step(pair, problem.q(pair), SETTLED)
     return _descend_jointly(problem, pair)
 
 
@@ -366,39 +339,38 @@ def lower_end(
     whole = problem.columns, problem.best_q, problem.price
     best = min(starts, key=lambda at: objective(*whole, at)[0])
     other, lower = _descend_jointly(problem, best)
-    # rounding must not choose between equal ends
-    return other if value - lower > _CLEAR * abs(value) else pair
+    return other if value - lower > CLEAR * abs(value) else pair
 
 
 def _descend_jointly(problem: LinearProblem, start: Linear) -> tuple[Linear, float]:
     whole = problem.columns, problem.best_q, problem.price
-    return descend(*whole, start, flat=_END_FLAT, steep=_END_STEEP)
+    return descend(*whole, start, FLAT, STEEP)
 
 
 def fit_priced(
     problem: LinearProblem, prices: Prices, charge: FloatArray, iterations: int
 ) -> tuple[LinearFit, IntArray]:
     """Alternating fit under the price ``charge`` (s,) of each sensor, and the features by falling
-    weight.
+    weight; those without weight by the loss's slope above their charge.
 
-    With more columns than rows, and than 256, only as many are fitted: those with the steepest
-    initial loss relative to their charge. Others have weight 0.
+    With more columns than rows, and than 256, only as many are fitted, those first by that slope at
+    the start. Others have weight 0.
     """
     columns, rows = problem.columns, problem.rows
 
-    def steepness(fit: LinearFit) -> FloatArray:
+    def excess(fit: LinearFit) -> FloatArray:
         by = problem.given(fit.q)(fit.pair(columns))[1]
-        slopes: FloatArray = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
-        return slopes
+        slopes = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
+        return np.asarray(slopes - (prices.needs @ charge)[columns.which])
 
     wide = LinearFit(columns.nothing(2), np.zeros(len(rows.sign)), [])
-    excess = steepness(wide) - (prices.needs @ charge)[columns.which]
-    inside = np.sort(np.argsort(-excess, kind="stable")[: max(len(rows.sign), FEW)])
+    inside = np.sort(np.argsort(-excess(wide), kind="stable")[: max(len(rows.sign), FEW)])
     some = columns.only(columns.which[inside])
     own = replace(problem, columns=some, price=GroupPenalty.of(prices, charge, some))
     fit = fit_in_turns(own, iterations)
     wide = replace(fit, pair=fit.pair.among(some, columns))
-    return wide, columns.which[np.lexsort((-steepness(wide), -wide.pair.squares))]
+    squares = np.where(wide.pair.squares > ZERO**2, wide.pair.squares, 0.0)
+    return wide, columns.which[np.lexsort((-excess(wide), -squares))]
 
 
 def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list[IntArray]:
@@ -434,45 +406,21 @@ def spread(sets: Sequence[T], most: int) -> list[T]:
     return [sets[p - 1] for p in np.minimum(places, len(sets))]
 
 
-def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArray]:
+def l1_path(problem: PenalisedLoss, prices: Prices) -> list[IntArray]:
     """Sets of features chosen by L1-regularised logistic regression, by rising size.
 
     A feature's penalty is its price when bought alone. If all are free, penalties are equal.
     """
-    price = prices.feature_price()[columns.which]
-    price = price / price.max() if price.any() else np.ones(len(price))
-    at, paid = np.zeros(2 * len(price) + 1), price > 0  # positive parts, negative parts, intercept
-    slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss at 0
-    highest = float((slopes[paid] / price[paid]).max(initial=0.0))
-    sets = []
-    for level in np.geomspace(1, _DEPTH, _PATH) * highest if highest > 0 else ():
-        at = _lasso(columns.values, rows, level * price, at)
-        sets.append(columns.which[at[: len(price)] != at[len(price) : -1]])
+    varied, price = problem.scaling.scale > 0, prices.feature_price()
+    if not price[varied].any():
+        price = np.ones(len(price))
+    now = LinearScores(np.zeros(1), np.zeros((1, len(price))))
+    paid = varied & (price > 0)
+    highest = float((problem.slopes(now)[paid] / price[paid]).max(initial=0.0))
+    levels, sets = np.geomspace(1, DEPTH, LEVELS), []
+    levels[0] = 0.999  # where the first feature alone has a weight
+    for level in levels * highest if highest > 0 else ():
+        penalty = np.where(varied, level * price, np.inf)
+        now = minimise(problem, penalty, now, STEPS, L1_TOLERANCE)
+        sets.append(np.flatnonzero(now.weights[0]))
     return distinct(sets)
-
-
-def _lasso(
-    values: FloatArray, rows: TrainingRows, penalty: FloatArray, start: FloatArray
-) -> FloatArray:
-    """Logistic regression on columns (k, n) with an l1 ``penalty`` (k,), from ``start``.
-
-    For exact zeros, weights are differences of non-negative parts. Parameters are the positive
-    parts, the negative parts and the intercept, (2 k + 1,).
-    """
-    from scipy.optimize import Bounds, minimize
-
-    k = len(penalty)
-
-    def value(packed: FloatArray) -> tuple[float, FloatArray]:
-        w = packed[:k] - packed[k:-1]
-        loss, slope = softplus_and_sigmoid(-rows.sign * (w @ values + packed[-1]))
-        by = -rows.share * rows.sign * slope
-        by_w = values @ by + RIDGE * w
-        cost = float(penalty @ (packed[:k] + packed[k:-1])) + RIDGE / 2 * float(w @ w)
-        gradient = np.concatenate([by_w + penalty, -by_w + penalty, [by.sum()]])
-        return rows.mean(loss) + cost, gradient
-
-    least = Bounds(np.append(np.zeros(2 * k), -np.inf), np.inf)
-    options = {"maxiter": _STEPS, "gtol": _STEEP, "ftol": 1e-14, "maxcor": 20}
-    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=least, options=options)
-    return np.asarray(found.x)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from bench_models.calibration import Line
 from bench_models.large_model import bill_of, last_prediction
-from bench_models.logistic import sigmoid, softplus_and_sigmoid
+from bench_models.links import logit, sigmoid, softplus_and_sigmoid
 
 from bench_core import Acquired, Examples, Features, FitContext, Prices
 from bench_core.arrays import BitArray, FloatArray
@@ -184,8 +184,7 @@ class SquaredLogOdds:
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """D and its derivative by g, the log-odds of q kept within [1e-12, 1 - 1e-12]."""
-        inside = np.clip(q, 1e-12, 1 - 1e-12)
-        difference = g - (np.log(inside) - np.log(1 - inside))
+        difference = g - logit(np.clip(q, 1e-12, 1 - 1e-12))
         return difference**2 / 2, difference
 
     def rest(self, q: FloatArray) -> FloatArray:

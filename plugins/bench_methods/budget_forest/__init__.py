@@ -65,8 +65,6 @@ Departures
 - Scores are log-odds of the mean probability of class 1, or logarithms for K > 2 classes.
 """
 
-from bench_models.boosting import bench_warm_up as bench_warm_up
-
 from bench_core import provide_learners
 from bench_methods.budget_forest.prune import BudgetPrune
 from bench_methods.budget_forest.rf import BudgetRF

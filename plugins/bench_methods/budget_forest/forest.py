@@ -52,9 +52,8 @@ def classifying(
     vectors, leaf = shares(counts), trees.feature < 0
     numbers = np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64)
     return TreeAverage.of(
-        replace(trees, value=numbers, base=np.zeros(vectors.shape[1])),
+        replace(trees, value=numbers, base=np.zeros(vectors.shape[1])).with_vectors(vectors),
         prices,
-        vectors=vectors,
         average=True,
         link="probability",
         facts=facts,
@@ -176,23 +175,23 @@ class Prunable:
         if not isinstance(self.model, TreeAverage):
             values = np.where(leaf, self.value[stays, 0], 0.0)
             return chain(replace(trees, value=values), prices, facts)
-        trees = replace(trees, value=np.where(leaf, np.cumsum(leaf) - 1.0, 0.0))
-        made = self.model.of_leaves(trees, self.value[stays][leaf], facts)
-        return made if self.counts is None else replace(made, counts=self.counts[stays])
+        number = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
+        trees = replace(trees, value=number, vectors=self.value[stays][leaf])
+        counts = None if self.counts is None else self.counts[stays]
+        return replace(self.model, trees=trees, facts=facts, counts=counts)
 
     def whole(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
-        """The unpruned model, with a row of ``vectors`` for every node."""
+        """The unpruned model, with a vector for every node."""
         facts = {**self.model.facts, **facts}
         numbers = replace(self.trees, value=np.arange(self.trees.nodes, dtype=np.float64))
         if isinstance(self.model, TreeAverage):
-            return replace(self.model.of_leaves(numbers, self.value, facts), counts=self.counts)
+            trees = numbers.with_vectors(self.value)
+            return replace(self.model, trees=trees, facts=facts, counts=self.counts)
         vectors = np.zeros((self.trees.nodes, len(self.trees.base)))
         output = np.repeat(self.trees.output, np.diff(self.trees.start))
         vectors[np.arange(self.trees.nodes), output] = self.value[:, 0]
-        made = TreeAverage.of(
-            numbers, prices, vectors=vectors, average=False, link="identity", facts=facts
-        )
-        return replace(made, per_round=len(self.trees.base))
+        trees, rounds = numbers.with_vectors(vectors), len(self.trees.base)
+        return TreeAverage(trees, prices, False, "identity", rounds, facts)
 
 
 def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Prunable:
@@ -207,12 +206,12 @@ def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Pru
             f"budget-prune: base {base.name!r} has no trees whose leaves are added or averaged; "
             "choose budget-rf, random-forest, gbrt, lightgbm or imported"
         )
-    trees = average.numbers.ensemble if average else model.ensemble
+    trees = average.trees if average else model.ensemble
     assert trees is not None
     leaf, threads = trees.feature < 0, context.threads
-    own = trees.value[leaf]
     # values of leaves (L, K)
-    leaves = np.asarray(average.vectors[own.astype(np.int64)] if average else own[:, None])
+    leaves = trees.value[leaf][:, None]
+    leaves = leaves if trees.vectors is None else trees.vectors[leaves[:, 0].astype(np.int64)]
     if average is None or average.link != "probability":
         return Prunable(model, trees, *with_means(trees, leaves, train, threads))
     counts = average.counts

@@ -12,90 +12,26 @@ any tree.
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
-from bench_trees.kernels.compiling import inner, kernel
-from numpy.typing import NDArray
+from bench_trees.kernels.compiling import calling, inner, kernel
+from bench_trees.kernels.table_cuts import (
+    MISSING,
+    PAIRS,
+    Codes,
+    Members,
+    best_cut,
+    clear,
+    fill,
+    pairs,
+    rows_in,
+)
 
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
-Codes = NDArray[np.uint8]
-Bag = tuple[Int32Array, Int32Array, Int32Array]
-"""Row numbers, labels and copies."""
-Purchases = tuple[Int32Array, FloatArray, FloatArray, IntArray, Int32Array, Int32Array]
+PruningArrays = tuple[Int32Array, FloatArray, FloatArray, IntArray, Int32Array, Int32Array]
 """``leaf``, ``weight``, ``price``, ``first``, ``sensor`` and ``node`` of a ``PruningProblem``."""
 
 _DOWN = np.ldexp(1.0, -np.arange(64))  # 2 ** -k; smaller factors are negligible
 _TIE = 1e-9  # ratios of rounded prices that are closer count as equal
-
-
-@kernel
-def pairs(counts: IntArray, alpha: float) -> float:
-    """Threshold-pairs impurity of class counts (K,): see ``bench_methods.budget_forest``."""
-    total = 0.0
-    if alpha == 0.0:
-        squares = 0.0
-        for c in counts:
-            total += c
-            squares += float(c) * float(c)
-        return (total * total - squares) / 2.0
-    for i in range(len(counts)):
-        for j in range(i):
-            product = max(counts[i] - alpha, 0.0) * max(counts[j] - alpha, 0.0)
-            total += max(product - alpha * alpha, 0.0)
-    return total
-
-
-@inner
-def _sum(counts: IntArray) -> int:
-    total = 0
-    for c in counts:
-        total += c
-    return total
-
-
-@inner
-def _add(counts: IntArray, times: int, to: IntArray) -> None:
-    for k in range(len(to)):
-        to[k] += times * counts[k]
-
-
-@inner
-def _best_cut(
-    table: IntArray, low: int, high: int, whole: IntArray, alpha: float, min_rows: int
-) -> tuple[float, float, int, bool]:
-    """The cut of one feature with the smallest maximum impurity; ties: smallest sum, then first.
-
-    ``table`` (257, K): counts per bin, numbers in bins low..high, missing values in the last.
-    Returns (maximum, sum, bin, missing go left); infinite if there is no valid cut.
-    """
-    classes = len(whole)
-    left = np.zeros(classes, np.int64)
-    right = np.empty(classes, np.int64)
-    missing, rows = _sum(table[256]), _sum(whole)
-    best, best_sum, best_bin, best_side = np.inf, np.inf, -1, False
-    below = 0
-    for b in range(low, high + 1):
-        filled = _sum(table[b])
-        if filled == 0:
-            continue
-        below += filled
-        _add(table[b], 1, left)
-        # with missing cells on the right, then on the left
-        for side in range(2 if missing > 0 else 1):
-            n_left = below + (missing if side == 1 else 0)
-            if min(n_left, rows - n_left) < min_rows:
-                continue
-            if side == 1:
-                _add(table[256], 1, left)
-            for k in range(classes):
-                right[k] = whole[k] - left[k]
-            a, c = pairs(left, alpha), pairs(right, alpha)
-            if side == 1:
-                _add(table[256], -1, left)
-            larger = max(a, c)
-            if larger < best or (larger == best and a + c < best_sum):
-                best, best_sum, best_bin = larger, a + c, b
-                best_side = side == 1 if missing > 0 else 2 * n_left >= rows
-    return best, best_sum, best_bin, best_side
 
 
 @inner
@@ -104,12 +40,13 @@ def _tells(
 ) -> bool:
     """True if the likelihood ratio statistic of classes and sides is at least ``least[c]``, with
     c + 1 classes in the node ``whole`` (K,)."""
-    left = np.zeros(len(whole), np.int64)
-    for at in range(low, cut + 1):
-        _add(table[at], 1, left)
-    if missing_left:
-        _add(table[256], 1, left)
-    n, n_left = float(_sum(whole)), float(_sum(left))
+    left = np.zeros_like(whole)
+    for k in range(len(whole)):
+        for at in range(low, cut + 1):
+            left[k] += table[at, k]
+        if missing_left:
+            left[k] += table[MISSING, k]
+    n, n_left = rows_in(whole, PAIRS), rows_in(left, PAIRS)
     ratio, others = 0.0, -1
     for k in range(len(whole)):
         a, b, both = float(left[k]), float(whole[k] - left[k]), float(whole[k])
@@ -122,31 +59,21 @@ def _tells(
 
 
 @inner
-def _count(
-    codes: Codes, missing: int, bag: Bag, begin: int, end: int, table: IntArray
-) -> tuple[int, int]:
-    """Fill ``table`` for one feature; return the lowest and highest bin of numbers."""
-    rows, label, copies = bag
-    low, high = 256, -1
-    for i in range(begin, end):
-        code = int(codes[rows[i]])
-        if code == missing:
-            code = 256
-        else:
-            low, high = min(low, code), max(high, code)
-        table[code, label[i]] += copies[i]
-    return low, high
-
-
-@inner
 def _partition(
-    codes: Codes, missing: int, cut: int, default: bool, bag: Bag, room: Bag, begin: int, end: int
+    codes: Codes,
+    missing: int,
+    cut: int,
+    default: bool,
+    bag: Members,
+    room: Members,
+    begin: int,
+    end: int,
 ) -> int:
     """Partition rows stably, left ones first; return the first position on the right.
 
     ``default``: missing values go left.
     """
-    rows, label, copies = bag
+    rows, label, copies, _ = bag
     place, other = begin, 0
     for i in range(begin, end):
         code = codes[rows[i]]
@@ -161,11 +88,11 @@ def _partition(
     return place
 
 
-@kernel
+@calling()
 def grow(
     codes: Codes,
     bins: IntArray,
-    bag: Bag,
+    bag: Members,
     price: FloatArray,
     alpha: float,
     depth: int,
@@ -176,15 +103,15 @@ def grow(
 ) -> int:
     """Grow one tree and return its number of nodes.
 
-    ``codes`` (d, n), the code ``bins[f]`` is missing; ``bag`` row numbers, labels and copies;
+    ``codes`` (d, n), the code ``bins[f]`` is missing; ``bag`` all rows, in any order;
     ``price`` (d,); ``least`` (K,), see ``_tells``. Outputs are ``nodes``: feature (-1 at a leaf),
     bin, missing goes left, left and right child; and ``counts`` (., K), classes in each node. All
     have room for the largest tree.
     """
     feature, cut, missing_left, left, right = nodes
-    rows, label, copies = bag
-    room = (np.empty_like(rows), np.empty_like(label), np.empty_like(copies))
-    table = np.zeros((257, counts.shape[1]), np.int64)
+    rows, label, copies, number = bag
+    room = (np.empty_like(rows), np.empty_like(label), np.empty_like(copies), number)
+    table = np.zeros((MISSING + 1, counts.shape[1]), np.int64)
     # node, first row, last row, level
     stack: list[tuple[int, int, int, int]] = [(0, 0, len(rows), 0)]
     used = 1
@@ -197,18 +124,15 @@ def grow(
         feature[node], left[node], right[node] = -1, -1, -1
         cut[node], missing_left[node] = 0, False
         impurity = pairs(whole, alpha)
-        if impurity <= 0.0 or level == depth or _sum(whole) < 2 * min_rows:
+        if impurity <= 0.0 or level == depth or rows_in(whole, PAIRS) < 2 * min_rows:
             continue
         ratio, gain, significant = np.inf, 0.0, False
         for f in range(len(price)):
-            low, high = _count(codes[f], bins[f], bag, begin, end, table)
-            larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
+            low, high = fill(codes[f], bins[f], bag, begin, end, table)
+            larger, at, side = best_cut(table, low, high, whole, PAIRS, alpha, min_rows)
             gained = impurity - larger
             tells = gained > 0.0 and _tells(table, low, at, side, whole, least)
-            for k in range(len(whole)):
-                table[256, k] = 0
-                for b in range(low, high + 1):
-                    table[b, k] = 0
+            clear(table, low, high)
             if gained <= 0.0 or (significant and not tells):
                 continue
             if tells and not significant:  # drop earlier, insignificant features
@@ -278,7 +202,7 @@ def first_needs(
 
 @kernel
 def split_cost(
-    purchases: Purchases,
+    purchases: PruningArrays,
     entries: tuple[FloatArray, Int32Array],
     start: int,
     stop: int,
@@ -319,7 +243,7 @@ def split_cost(
 
 @kernel
 def first_bought(
-    purchases: Purchases, rank: Int32Array, start: int, stop: int, out: FloatArray
+    purchases: PruningArrays, rank: Int32Array, start: int, stop: int, out: FloatArray
 ) -> None:
     """Add the price of each cell of the rows start:stop to ``out`` (K + 1,), at the smallest
     ``rank`` (E,) of its entries, 0 to K."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees
@@ -16,16 +16,12 @@ from bench_core import (
     FitContext,
     InputError,
     Prices,
-    Task,
     param,
 )
 from bench_core.arrays import FloatArray, IntArray
 from bench_methods.budget_forest.forest import Model, Prunable, prunable
 from bench_methods.budget_forest.pruning import PruningSearch, build, first_points, search
 from bench_methods.budget_forest.rf import BudgetRF
-
-if TYPE_CHECKING:
-    pass
 
 PRUNINGS = 60
 """Maximum prunings in a path, the unpruned trees included."""
@@ -69,8 +65,6 @@ class BudgetPrune(OnTrees):
     """Trees pruned to the best trade-off between their loss and the cost of rows."""
 
     name: ClassVar[str] = "budget-prune"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
-    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
     base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"

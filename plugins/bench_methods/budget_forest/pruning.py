@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.threads import Workers
 
-    from bench_methods.budget_forest.kernels import Purchases
+    from bench_methods.budget_forest.kernels import PruningArrays
 
 PIECES = 16
 """Pieces of the rows, independent of the number of threads: sums are bit-identical."""
@@ -97,7 +97,7 @@ class PruningProblem:
         return len(self.parent)
 
     @property
-    def purchases(self) -> Purchases:
+    def purchases(self) -> PruningArrays:
         """Arguments of the kernels."""
         return self.leaf, self.weight, self.price, self.first, self.sensor, self.node
 

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned, chain
+from bench_models.boosting import BINS, RELEVANT, OnEngine, binned, chain
 from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import Acquired, Examples, FitContext, InputError, Prices, Task, log, param
-from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import classifying
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ Counted = tuple["Ensemble", FloatArray]
 
 
 @dataclass(frozen=True)
-class BudgetRF:
+class BudgetRF(OnEngine):
     """Random forest whose splits weigh the price of a feature against the gain in purity."""
 
     name: ClassVar[str] = "budget-rf"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)
@@ -133,7 +132,7 @@ class _Grower:
         from bench_methods.budget_forest.kernels import grow
 
         rows = np.flatnonzero(copies).astype(np.int32)
-        bag = (rows, self.label[rows], copies[rows].astype(np.int32))
+        bag = rows, self.label[rows], copies[rows].astype(np.int32), np.zeros(0)
         # a tree of n leaves has 2 n - 1 nodes
         room = 2 * len(rows)
         if depth is not None and depth < 31:
@@ -156,7 +155,7 @@ class _Grower:
         )
         grown = SimpleNamespace(
             feature=feature[:used],
-            threshold=self._thresholds(feature[:used], cut[:used]),
+            threshold=self.bins.threshold(feature[:used], cut[:used]),
             left=left[:used],
             right=right[:used],
             missing_left=missing_left[:used],
@@ -164,13 +163,6 @@ class _Grower:
         )
         trees = Ensemble.of_trees([grown], [0], np.zeros(1), self.bins.features)
         return trees, counts[:used].astype(np.float64)
-
-    def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
-        """Upper edge of each node's bin: infinite at the last bin, 0 at leaves."""
-        edges = np.append(self.bins.edges, np.float32(np.inf))
-        f = np.maximum(feature, 0)
-        place = np.where(cut < self.bins.counts[f] - 1, self.bins.offset[f] + cut, len(edges) - 1)
-        return np.where(feature >= 0, edges[place], np.float32(0)).astype(np.float32)
 
 
 def least_statistics(significance: float, features: int, classes: int) -> FloatArray:

@@ -67,10 +67,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
-from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary, tested_features
 from bench_models.least_squares import one_blas_thread
+from bench_models.links import logit
 from bench_models.problem import positives
 from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
@@ -196,7 +196,6 @@ class SoftCascade(_Cascade):
     """A cascade of predefined stages that maximises likelihood minus expected cost."""
 
     name: ClassVar[str] = "soft-cascade"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tradeoffs: ClassVar[tuple[float, ...]] = (0.03, 0.3, 1.0, 3.0)  # its thresholds make the path
 
     tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
@@ -219,7 +218,7 @@ class SoftCascade(_Cascade):
         return "and"
 
     def _bars(self, thresholds: FloatArray) -> FloatArray:
-        return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
+        return logit(thresholds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +226,7 @@ class AndOr(_Cascade):
     """A cascade of predefined stages: one must reject a negative, all must pass a positive."""
 
     name: ClassVar[str] = "and-or"
+    numerics: ClassVar[tuple[str, ...]] = ()
 
     positive_weight: float | None = param(
         None,

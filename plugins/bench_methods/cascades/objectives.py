@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.descent import cyclic_descent, minimise_whitened
+from bench_models.links import log_sigmoid
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
@@ -20,12 +21,6 @@ OneStage = Callable[[FloatArray], tuple[float, FloatArray]]
 
 _STEEP = 1e-4  # largest entry of the gradient, in whitened coordinates, at which a descent ends
 _CERTAIN = -1e-12  # upper limit of log-probabilities, for a finite loss
-
-
-def log_sigmoid(z: FloatArray) -> FloatArray:
-    """``log sigma(z)``."""
-    # NumPy's logaddexp is slower than these together
-    return np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,14 +284,15 @@ def minimise(
     Uses whitened coordinates: correlated boosted columns would otherwise take hundreds of steps.
     """
 
-    def value(weights: FloatArray, bias: float) -> tuple[float, FloatArray, float]:
-        lost, by_score = loss((weights / design.scale) @ design.columns + bias)
-        total = lost + 0.5 * ridge * float(weights @ weights)
-        by_weights = design.columns @ by_score / design.scale + ridge * weights
-        return total, by_weights, float(by_score.sum())
+    def value(weights: FloatArray, biases: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        lost, by_score = loss((weights[0] / design.scale) @ design.columns + biases[0])
+        total = lost + 0.5 * ridge * float(weights[0] @ weights[0])
+        by_weights = design.columns @ by_score / design.scale + ridge * weights[0]
+        return total, by_weights[None], np.array([by_score.sum()])
 
     # stop by the gradient: a stop by small gains would depend on rounding
-    begin = start.weights, start.bias
-    return StageFunction(
-        *minimise_whitened(value, design.root, *begin, steps, ftol=0.0, gtol=_STEEP)
+    begin = start.weights[None], np.array([start.bias])
+    (found,), (bias,), _ = minimise_whitened(
+        value, design.root, *begin, steps=steps, ftol=0.0, gtol=_STEEP
     )
+    return StageFunction(found, float(bias))

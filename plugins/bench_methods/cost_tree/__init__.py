@@ -38,15 +38,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import BINS, TASKS, binned
-from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.boosting import BINS, OnEngine, binned
 from bench_models.pruned_path import PrunedPath
 
 from bench_core import (
     Examples,
     FitContext,
     Prices,
-    Task,
     among,
     linear,
     log,
@@ -56,7 +54,7 @@ from bench_core import (
 from bench_methods.cost_tree.model import (
     CostTreeGrower,
     GrowthSettings,
-    Target,
+    TrainingLabels,
     losses,
     nested_prunings,
     pruned_path,
@@ -66,12 +64,10 @@ from bench_methods.cost_tree.model import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostTree:
+class CostTree(OnEngine):
     """A decision tree grown by information gain per price, with its prunings as a path."""
 
     name: ClassVar[str] = "cost-tree"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
-    tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
     criterion: Literal["eg2", "cs-id3", "idx"] = param(
@@ -97,7 +93,7 @@ class CostTree:
     ) -> PrunedPath:
         """Grow and price on ``train``; ``valid`` prunes what does not help."""
         bins, codes = binned(train, self.max_bins, context)
-        target = Target.of(train, context)
+        target = TrainingLabels.of(train, context)
         how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
         tree = CostTreeGrower(bins, codes, target, prices, how, context.progress).tree()
         score = scores_of(np.array(tree.summed), target)

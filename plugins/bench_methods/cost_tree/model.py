@@ -13,13 +13,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from bench_models import links
 from bench_models.pruned_path import PrunedPath
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import entropy
 from bench_models.tree_average import TreeAverage
 
 from bench_core import Examples, FitContext, Prices, Task
-from bench_core.arrays import Array, BoolArray, FloatArray, IntArray
+from bench_core.arrays import Array, BoolArray, FloatArray, Int32Array, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Bins
@@ -50,11 +51,11 @@ class GrowthSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TrainingLabels:
     """Labels: ``label`` (n,) of ``classes`` > 0, or ``value`` (n,); ``weight`` (n,) are the copies
     of each row."""
 
-    label: IntArray
+    label: Int32Array
     value: FloatArray
     weight: FloatArray
     classes: int
@@ -63,10 +64,16 @@ class Target:
     def of(cls, rows: Examples, context: FitContext) -> Self:
         """The labels of training rows."""
         classes = context.classes if context.task in (Task.BINARY, Task.MULTICLASS) else 0
-        label = rows.y.astype(np.int64) if classes else np.zeros(len(rows), np.int64)
+        label = rows.y.astype(np.int32) if classes else np.zeros(len(rows), np.int32)
         return cls(
             label, np.zeros(len(rows)) if classes else np.array(rows.y), rows.weights, classes
         )
+
+    def members(self, rows: IntArray, mean: float) -> tuple[Array, Array, FloatArray, FloatArray]:
+        """The rows with their class and copies and, of numbers, copies times number - ``mean``."""
+        weight = self.weight[rows]
+        number = np.zeros(0) if self.classes else weight * (self.value[rows] - mean)
+        return rows.astype(np.int32), self.label[rows], weight, number
 
     def summed(self, rows: IntArray) -> FloatArray:
         """The rows of each class (K,), or the mean of the values (1,)."""
@@ -120,7 +127,7 @@ class CostTreeGrower:
         self,
         bins: Bins,
         codes: Array,
-        target: Target,
+        target: TrainingLabels,
         prices: Prices,
         how: GrowthSettings,
         progress: Callable[[int, int], None],
@@ -155,7 +162,7 @@ class CostTreeGrower:
             price = float(self.prices.marginal(bought)[feature])
             tree.cost[node] = price * float(self.target.weight[rows].sum())
             tree.feature[node], tree.missing_left[node] = feature, default
-            tree.threshold[node] = self.bins.threshold(feature, cut)
+            tree.threshold[node] = float(self.bins.threshold(feature, cut))
             sides = [rows[left], rows[~left]]
             tree.left[node], tree.right[node] = (self._add(tree, side) for side in sides)
             stack.append((tree.right[node], sides[1], more, level + 1))
@@ -170,19 +177,24 @@ class CostTreeGrower:
         self, tree: CostedTree, node: int, rows: IntArray, bought: BoolArray, level: int
     ) -> tuple[int, int, bool] | None:
         """The feature to split on, its bin and where missing values go; None at a leaf."""
-        from bench_methods.cost_tree.kernels import best_cuts
+        from bench_trees.kernels.table_cuts import ENTROPY, SQUARES, best_cuts
 
         target, d = self.target, self.prices.features
         mass = float(target.weight[rows].sum())
         if level == self.how.depth or mass < 2 * self.how.min_rows or tree.loss[node] <= 0:
             return None
-        cuts = np.zeros(d), np.zeros(d, np.int64), np.zeros(d, dtype=bool)
-        data = rows, target.label, target.value, target.weight
-        how = float(tree.summed[node][0]), target.classes, float(self.how.min_rows)
-        best_cuts(self.codes, self.bins.counts, data, how, cuts)
+        gain, cut, missing_left = np.zeros(d), np.zeros(d, np.int64), np.zeros(d, dtype=bool)
+        best_cuts(
+            self.codes,
+            self.bins.counts,
+            target.members(rows, float(tree.summed[node][0])),
+            ENTROPY if target.classes else SQUARES,
+            target.classes or 2,
+            float(self.how.min_rows),
+            (gain, cut, missing_left),
+        )
         # gains as shares of the node's own entropy or squares
-        whole = mass if target.classes else 2 * tree.loss[node]
-        gain = cuts[0] / whole
+        gain /= mass if target.classes else 2 * tree.loss[node]
         gain[gain < ROUNDING] = 0.0
         price = self.prices.marginal(bought) / self.unit
         worth = CRITERIA[self.how.criterion](gain) / (price + 1) ** self.how.price_power
@@ -191,7 +203,7 @@ class CostTreeGrower:
         feature = int(np.argmax(worth >= best - abs(best) * ROUNDING))
         if gain[feature] == 0.0:
             return None
-        return feature, int(cuts[1][feature]), bool(cuts[2][feature])
+        return feature, int(cut[feature]), bool(missing_left[feature])
 
 
 def pruned_path(
@@ -206,9 +218,8 @@ def pruned_path(
     splits = np.array(prunings)
     # a leaf's value is its number; the constant answers rows that buy nothing
     one = Ensemble.of_trees([tree], [0], score[0], prices.features)
-    whole = TreeAverage.of(
-        one, prices, vectors=score - score[0], average=False, link="identity", facts={}
-    )
+    trees = one.with_vectors(score - score[0])
+    whole = TreeAverage(trees, prices, average=False, link="identity", per_round=1, facts={})
     rank = np.where(splits.any(axis=0), splits.argmax(axis=0), len(splits)).astype(np.int32)
     names = [{"leaves": int(own.sum()) + 1} for own in splits]
     return PrunedPath(whole, rank, names, np.zeros((0, 2), dtype=np.int64))
@@ -225,10 +236,8 @@ def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) ->
         raw = score[node]
         if not classes:
             lost = (y - raw[:, 0]) ** 2 / 2
-        elif raw.shape[1] == 1:
-            lost = np.logaddexp(0, (1 - 2 * y) * raw[:, 0])
         else:
-            lost = np.log(np.exp(raw).sum(axis=1)) - raw[np.arange(len(who)), y.astype(np.int64)]
+            lost = links.log_loss(raw if raw.shape[1] > 1 else raw[:, 0], y)
         total += np.bincount(node, rows.weights[who] * lost, minlength=len(total))
         who = who[feature[node] >= 0]
         node = at[who]
@@ -238,7 +247,7 @@ def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) ->
     return total
 
 
-def scores_of(summed: FloatArray, target: Target) -> FloatArray:
+def scores_of(summed: FloatArray, target: TrainingLabels) -> FloatArray:
     """Answers of nodes (nodes, K): log-odds, logarithms of shares, or means."""
     if not target.classes:
         return summed
@@ -246,10 +255,7 @@ def scores_of(summed: FloatArray, target: Target) -> FloatArray:
     # smoothing: K extra rows in the training proportions
     more = target.classes * prior / prior.sum()
     shares = (summed + more) / (summed.sum(axis=1, keepdims=True) + target.classes)
-    shares = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
-    if target.classes > 2:
-        return np.asarray(np.log(shares))
-    return np.asarray(np.log(shares[:, 1:]) - np.log1p(-shares[:, 1:]))
+    return links.scores_of(shares, LEAST_SHARE).reshape(len(shares), -1)
 
 
 class Pruning(NamedTuple):

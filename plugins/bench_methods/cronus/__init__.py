@@ -7,12 +7,12 @@ Evaluation Cost, AISTATS 2012. ``cronus-single`` is the single stage of section 
 rate included, so weights of 1 give that learner; there is also a free constant.
 
 Equations
-    4-7           initialise.stage_loss       one stage as if it were the last
+    4-7           bench_models.priced_squares.priced_loss     one stage as if it were the last
     8             cascade.true_loss           with bench_models.problem.relaxed_cost
     p, d, q       cascade.flow, cascade.CascadeFlow.exit
     9             cascade.StageObjective      (8) as a function of one stage, by (11)
     10, 11        bench_models.problem.auxiliaries    kappa and eta; sigma is |b|
-    13, 14        initialise.stage_ridge, initialise._reweight
+    13, 14        bench_models.priced_squares.priced_ridge, bench_models.priced_squares._reweight
     Algorithm 1   cascade.optimise, bench_models.descent.improve_in_turns
     Algorithm 2   initialise.initialise
     section 3.4   best over initialisations; units of rho: initialise.critical_rho

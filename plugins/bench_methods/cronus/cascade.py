@@ -17,7 +17,7 @@ from bench_models.descent import (
     Position,
     improve_in_turns,
 )
-from bench_models.logistic import sigmoid
+from bench_models.links import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
 
 from bench_core.arrays import FloatArray, IntArray

@@ -3,17 +3,18 @@
 Z. Xu, M. J. Kusner, K. Q. Weinberger, M. Chen: Cost-Sensitive Tree of Classifiers, ICML 2013.
 ``cstc-single`` is the single classifier of eq. 4, ``cscc`` the chain, ``cstc`` the tree of eq. 5,
 ``astc`` its greedy successor (``bench_methods.cstc.astc``). phi(x) are the outputs of another
-learner's boosted trees, learning rate included, or the raw features (``base = none``, a missing
-cell is 0). Node k scores phi.b^k and sends a row up if that is above theta^k; a terminal element
-returns its parent's prediction. In training a row goes up with probability sigmoid(s (phi.b^k -
-theta^k)); p^k is its probability of reaching node k, p^l the share that ends at terminal l:
+learner's boosted trees, learning rate included, or the raw features (``base = none``; a missing
+cell counts as the training mean). Node k scores phi.b^k and sends a row up if that is above
+theta^k; a terminal element returns its parent's prediction. In training a row goes up with
+probability sigmoid(s (phi.b^k - theta^k)); p^k is its probability of reaching node k, p^l the share
+that ends at terminal l:
 
     min (1/N) sum_i sum_k p_i^k (phi_i.b^k - y_i)^2 / 2 + rho sum_k |b^k|_1
       + lambda sum_l p^l [ sum_t e_t sqrt(sum_{j in path(l)} (b_t^j)^2)
                            + sum_a c_a sqrt(sum_{j in path(l)} sum_t (F_at b_t^j)^2) ]
 
 Equations
-    4           tree.solve_leaf                 one classifier as if it were a leaf
+    4           bench_models.priced_squares.priced_loss    one classifier as if it were a leaf
     5           tree.true_loss                  risk, l1 and tree.expected_cost
     p^k, p^l    tree.flow, tree.arrival
     lemma 1     bench_models.problem.auxiliaries, bench_models.problem.quadratic_price
@@ -40,9 +41,8 @@ Departures
   relative gain below 1e-6. A step that raises the exact loss above is dropped. Passes end at a gain
   below .001 (``tolerance``); with 1e-12 and 1e-4 the mean accuracy over budgets is the same within
   .0006 on letters, spambase and breast-cancer.
-- The re-weighting of the initialisation is over-relaxed and ends at a relative change of the loss
-  below 1e-10. With plain steps, 2 to 4 times as many, accuracy within a budget is the same within
-  .0008 on letters, spambase and magic.
+- The initialisation is solved as Cronus's: on working sets of columns, which grow until the
+  optimality conditions hold for all. The cut-off applies in every iteration.
 - Paths differ in length in the chain and where nodes become leaves. There the risk of a row that
   ends early counts again for each classifier that other rows still see: a terminal acts as a chain
   of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
@@ -52,8 +52,6 @@ Departures
 - Binary labels are -1 and +1, scores 2 f: the tangent of the log-odds 2 artanh(f) at 0.
 - A path point is the tree cut at a level, its predictors refitted alike.
 """
-
-from bench_models.boosting import bench_warm_up as bench_warm_up
 
 from bench_core import provide_learners
 from bench_methods.cstc.astc import ASTC

@@ -7,14 +7,15 @@ refitted, and useless nodes are pruned.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bench_models.boosting import ensemble_of
 from bench_models.dictionary import dictionary, tree_columns
-from bench_models.least_squares import normal_equations, solve_positive
+from bench_models.least_squares import Growing, solve_positive
 from bench_models.problem import Problem, needed
+from bench_models.scaling import Scaling
 from bench_models.staged import END, Point, Stage, StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
@@ -29,17 +30,25 @@ _RIDGE = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """The T columns: the trees of ``ensemble``, or without one the features divided by ``scale``
-    (T,)."""
+    """The T columns: the trees of ``ensemble``, or without one the features divided by the scale of
+    ``scaling`` (d,), a missing cell at its mean."""
 
     ensemble: Ensemble | None
-    scale: FloatArray
+    scaling: Scaling
+
+    @property
+    def offset(self) -> FloatArray:
+        """The columns' difference (T,) from the standardised ones, which are served."""
+        if self.ensemble is not None:
+            return np.zeros(self.ensemble.trees)
+        return self.scaling.mean * self.scaling.factor
 
     def of(self, X: Float32Array, threads: int) -> Float32Array:
         """Columns for rows (n, d), float32 (T, n)."""
-        if self.ensemble is None:
-            return raw_columns(X, self.scale)
-        return tree_columns(self.ensemble, X, threads)
+        if self.ensemble is not None:
+            return tree_columns(self.ensemble, X, threads)
+        columns = self.scaling.columns(X) + self.offset
+        return np.ascontiguousarray(columns.T, dtype=np.float32)
 
 
 def inputs(
@@ -51,18 +60,20 @@ def inputs(
     *,
     standardise: bool,
 ) -> tuple[Inputs, Problem]:
-    """Columns and the problem over them. Without a ``base`` the columns are the raw features, a
-    missing cell 0. Binary labels are -1 and +1."""
+    """Columns and the problem over them. Without a ``base`` the columns are the raw features.
+    Binary labels are -1 and +1."""
     share = train.weights / train.weights.sum()
     if base is None:
-        scale = deviations(train.X, share) if standardise else np.ones(prices.features)
-        encoder, cost = Inputs(None, scale), np.zeros(prices.features)
-        columns, needs = raw_columns(train.X, scale), prices.needs.toarray().T.copy()
+        scaling = Scaling.of(train.X, train.weights)
+        divided = standardise & (scaling.scale > 0)
+        encoder = Inputs(None, Scaling(scaling.mean, np.where(divided, scaling.scale, 1.0)))
+        columns, cost = encoder.of(train.X, context.threads), np.zeros(prices.features)
+        needs = prices.needs.toarray().T.copy()
     else:
         ensemble = ensemble_of(name, base, context)
         made = dictionary(ensemble, train.X, share, prices, context.threads)
-        encoder, cost = Inputs(ensemble, np.ones(ensemble.trees)), made.tree_cost
-        columns, needs = made.columns, made.needs
+        encoder = Inputs(ensemble, Scaling.identity(prices.features))
+        columns, cost, needs = made.columns, made.tree_cost, made.needs
     sensor_cost, needs = needed(prices.sensor, needs)
     problem = Problem(
         columns=columns,
@@ -74,20 +85,6 @@ def inputs(
         needs=needs,
     )
     return encoder, problem
-
-
-def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
-    """Features as columns (d, n), divided by ``scale`` (d,)."""
-    # infinities stay: the check of scores reports them
-    columns = np.nan_to_num(X.T, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return np.ascontiguousarray(columns / scale[:, None], dtype=np.float32)
-
-
-def deviations(X: Float32Array, share: FloatArray) -> FloatArray:
-    """Standard deviation of each feature (d,) over rows of weights ``share``, 1 where it is 0."""
-    cells = np.nan_to_num(X.astype(np.float64))
-    found = np.sqrt(share @ (cells - share @ cells) ** 2)
-    return np.where(found > 0, found, 1.0)
 
 
 def label_variance(problem: Problem) -> float:
@@ -176,16 +173,15 @@ def least_squares(
     problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
 ) -> NodePredictor:
     """Refit the non-zero ``weights`` (T,) on ``rows`` (n,) without a penalty."""
-    # zeros stay zeros
-    support = np.flatnonzero(weights)
-    part = replace(problem, columns=problem.columns[support])
-    normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
+    growing = Growing(problem, problem.weight * rows, threads, centred=constant)
+    growing.grow(np.flatnonzero(weights))  # zeros stay zeros
+    normal = growing.normal
     # with fewer rows than columns a ridge picks one solution; a second step removes its bias
     ridge = _RIDGE * normal.gram.diagonal()
     solved = solve_positive(normal.gram, ridge, normal.moment)
     solved = solved + solve_positive(normal.gram, ridge, normal.moment - normal.gram @ solved)
     found = np.zeros(problem.trees)
-    found[support[normal.trees]] = solved
+    found[normal.trees] = solved
     return NodePredictor(found, normal.bias(solved))
 
 
@@ -260,10 +256,11 @@ def staged(
     number = {what: i for i, what in enumerate(order)}
 
     def stage(predictor: NodePredictor, **onward: Any) -> Stage:
-        weights = factor * predictor.weights / inputs.scale
-        used = np.flatnonzero(weights).astype(np.int64)
+        used = np.flatnonzero(predictor.weights).astype(np.int64)
+        weights = predictor.weights[used]
+        bias = predictor.bias + float(weights @ inputs.offset[used])
         return Stage(
-            entries=used, weights=weights[used], bias=np.array([factor * predictor.bias]), **onward
+            entries=used, weights=factor * weights, bias=np.array([factor * bias]), **onward
         )
 
     stages = []
@@ -278,7 +275,8 @@ def staged(
             then = number.get((place, True), END)
             stages.append(stage(model.predictors[place], then=then))
     points = [Point(end, {"levels": level + 1}) for level, end in enumerate(ends)]
-    return StagedModel(stages, points, prices, inputs.ensemble, facts=dict(facts))
+    parts = stages, points, prices, inputs.ensemble
+    return StagedModel(*parts, scaling=inputs.scaling, facts=dict(facts))
 
 
 def _layout(shape: Shape) -> tuple[list[tuple[TreePlace, bool]], list[int]]:

@@ -27,18 +27,13 @@ from bench_models.descent import (
     Position,
     improve_in_turns,
 )
-from bench_models.least_squares import NEGLIGIBLE, Normal, normal_equations, solve_positive
-from bench_models.logistic import sigmoid
-from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
+from bench_models.least_squares import NEGLIGIBLE, Growing
+from bench_models.links import sigmoid
+from bench_models.priced_squares import RelaxedPenalty, solve_screened
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
-_FORGET = 1e-3
-"""A weight below this share of the cut-off is dropped permanently."""
-_BEYOND = 0.7
-"""Over-relaxation: a re-weighting changes the logarithm of a weight by this share more."""
-_FINE = 1e-10
-"""Relative change of the loss at which re-weighting ends."""
 _SAME = 1e-9
 """Scores closer than this share of their range are treated as equal."""
 _CHUNK = 4_000_000
@@ -289,13 +284,17 @@ def initialise(
             before = (weights[path[:-1]] ** 2).sum(axis=0)
 
             def solve(k: int = k, before: FloatArray = before) -> tuple[FloatArray, float]:
-                omega = problem.weight * reach[k]
-                normal = normal_equations(problem, omega, threads, centred=constant)
-                charged = TreePenalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
-                solution = solve_leaf(
-                    problem, normal, charged, before, cut_off=cut_off, iterations=iterations
+                growing = Growing(problem, problem.weight * reach[k], threads, centred=constant)
+                price = penalty.lam * float(problem.share @ reach[k])
+                solution = solve_screened(
+                    problem,
+                    growing,
+                    RelaxedPenalty(penalty.rho, price, 1.0, before),
+                    np.zeros(problem.trees),
+                    cut_off=cut_off,
+                    iterations=iterations,
                 )
-                return solution, normal.bias(solution[normal.trees])
+                return solution, growing.normal.bias(solution[growing.normal.trees])
 
             upper = all(shape.upper[j] == child for j, child in pairwise(path))
             weights[k], bias[k] = shared(len(path), solve) if upper else solve()
@@ -308,50 +307,6 @@ def initialise(
                 pass_on(shape, k, reach, sigmoid(problem.slope * (scores - cut)))
         progress(k + 1)
     return ClassifierTree(weights, bias, threshold, shape).without(gone)
-
-
-def solve_leaf(
-    problem: Problem,
-    normal: Normal,
-    penalty: TreePenalty,
-    before: FloatArray,
-    *,
-    cut_off: float,
-    iterations: int,
-) -> FloatArray:
-    """Weights (T,) that minimise a leaf's convex loss; weights below ``cut_off`` are exactly 0.
-
-    ``penalty.lam`` is the price of cost for the rows that arrive. ``before`` (T,) are the squared
-    weights of the path. Starts at all weights 1, where every term is smooth. Steps are
-    over-relaxed. After small weights are set to zero, the others are refitted.
-    """
-    weights = np.zeros(problem.trees)
-    # the boosted model, where every term is smooth
-    weights[normal.trees] = 1.0
-    if penalty.rho == 0.0 and penalty.lam == 0.0:  # plain least squares: nothing to re-weight
-        iterations = 1
-    for _ in range(2):
-        last = np.inf
-        for step in range(iterations):
-            active = np.flatnonzero(weights[normal.trees])
-            if len(active) == 0:
-                break
-            columns = normal.trees[active]
-            old, size = weights[columns], np.abs(weights)
-            price = quadratic_price(problem, *auxiliaries(problem, before + size**2))
-            charge = ridge(size, penalty.rho, penalty.lam, price)[columns]
-            system = normal.gram[np.ix_(active, active)]
-            new = solve_positive(system, charge, normal.moment[active])
-            if step:  # same optimum in half the steps
-                new *= np.where(new * old > 0, new / old, 1.0) ** _BEYOND
-            weights[columns] = np.where(np.abs(new) < _FORGET * cut_off, 0.0, new)
-            l1, cost = np.abs(weights).sum(), relaxed_cost(problem, before + weights**2)
-            loss = normal.loss(weights[normal.trees]) + penalty.rho * l1 + penalty.lam * cost
-            if abs(last - loss) <= _FINE * loss:
-                break
-            last = loss
-        weights = np.where(np.abs(weights) >= cut_off, weights, 0.0)
-    return weights
 
 
 def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> float | None:

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from bench_models.calibration import platt
 from bench_models.least_squares import one_blas_thread
+from bench_models.scaling import Scaling
 from bench_models.states import Stored
 from numpy.random import Generator
 
@@ -53,7 +54,7 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.linear.model import ScaledModel, Scaling
+from bench_methods.linear.model import ScaledModel
 
 if TYPE_CHECKING:
     from bench_core.serving import Program
@@ -175,7 +176,7 @@ class RBFSVM:
             )
         rng = np.random.default_rng(context.seed)
         some = sampled(train, self.max_rows, rng)
-        scaling = Scaling.of(some)
+        scaling = Scaling.of(some.X, some.weights)
         if not scaling.scale.any():
             raise InputError(f"{self.name}: no feature varies in the training rows")
         kernels = Kernels.of(self._groups(scaling, prices), self.gamma)

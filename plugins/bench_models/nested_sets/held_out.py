@@ -14,7 +14,7 @@ import numpy as np
 
 from bench_core import Examples, Task
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_models.dictionary import layout_of, sums
+from bench_models.dictionary import sums
 from bench_models.nested_sets.subsets import Subsets, rows_of
 from bench_models.tradeoff import labels_of
 
@@ -155,7 +155,7 @@ class HeldOutFit:
 
 def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:
     """The sum of all trees (K, n), without a bill, which would take longer than the trees."""
-    return sums(layout_of(trees), trees.base, rows.X).T
+    return sums(trees, rows.X).T
 
 
 Fits = Sequence[HeldOutFit]

@@ -1,4 +1,4 @@
-"""The one model form: routed stages over a dictionary of trees and raw columns.
+"""The one model form: routed stages over a dictionary of trees and standardised columns.
 
 A row starts at stage 0. A stage scores it by a sparse weighted sum over the dictionary plus a bias.
 The sum begins with the previous stage's score (``carry``) or at zero. If the score reaches the

@@ -11,6 +11,7 @@ import numpy as np
 
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices
 from bench_core.arrays import IntArray
+from bench_models.scaling import Scaling
 from bench_models.staged.stage_costs import StageCosts
 from bench_models.staged.stages import (
     Point,
@@ -26,22 +27,23 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Program, Step, Stop
     from bench_core.serving.block_walk import BlockWalk
-    from bench_core.serving.row_state import Rows
+    from bench_core.serving.row_state import WalkedRows
 
 
 @dataclass(frozen=True, eq=False)
 class StagedModel:
-    """Stages over the trees of ``ensemble`` and raw columns, billed by ``prices``.
+    """Stages over the trees of ``ensemble`` and columns, billed by ``prices``.
 
     ``points`` rise by stage and end with the last stage; at most 100. ``rejected`` defines the
     score of rows that failed a gate. ``"score"``: the score of their last stage. ``"below"``: below
     every survivor of their query, by exit stage and then by stage score (rows without queries keep
-    their stage's score). A number: that value. ``facts`` are JSON values kept for the learner.
+    their stage's score). A number: that value. Columns are standardised by ``scaling``; without it
+    they are raw, a missing or infinite cell 0. ``facts`` are JSON values kept for the learner.
 
     Bills. ``path`` follows the row through every tree evaluated for it. It charges the sensors, the
     multipliers of the splits, and the trees; each once per row. ``model`` charges every tree of
-    non-zero weight in the stages reached: all its sensors and the splits of its longest path. Raw
-    columns cost their sensors in both. A tree without a split is a constant and costs nothing.
+    non-zero weight in the stages reached: all its sensors and the splits of its longest path.
+    Columns cost their sensors in both. A tree without a split is a constant and costs nothing.
     """
 
     concurrent: ClassVar[bool] = True
@@ -51,6 +53,7 @@ class StagedModel:
     prices: Prices
     ensemble: Ensemble | None = None
     rejected: Rejected = "score"
+    scaling: Scaling | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,13 +91,13 @@ class StagedModel:
             bills = self._charge(self.points[place].stage, rows)
             yield Prediction(point, scores, bills)
 
-    def stage_by_stage(self, features: Features) -> Iterator[Rows]:
+    def stage_by_stage(self, features: Features) -> Iterator[WalkedRows]:
         """All rows after every stage, for chains that always pass; the next iteration changes
         them."""
         self.check(features)
         yield from self._every_stage.walk(self._every_stage.begin(len(features)), features.X)
 
-    def bills(self, rows: Rows, last: IntArray | None = None) -> dict[str, Bill]:
+    def bills(self, rows: WalkedRows, last: IntArray | None = None) -> dict[str, Bill]:
         """The bills of n rows that ended at the stages ``last`` (n,), by default their own."""
         costs, sensors = self._costs, self.prices.sensors
         last = rows.last if last is None else last
@@ -129,6 +132,7 @@ class StagedModel:
             **nest("trees", trees),
             **stages_state(self.stages),
             **nest("prices", self.prices.state()),
+            **nest("scaling", {} if self.scaling is None else self.scaling.state()),
             "points": [{"stage": p.stage, "values": dict(p.values)} for p in self.points],
             "rejected": self.rejected,
             "facts": dict(self.facts),
@@ -142,12 +146,14 @@ class StagedModel:
             from bench_trees import Ensemble
 
             ensemble = Ensemble.from_state(unnest("trees", state))
+        scaling = unnest("scaling", state)
         return cls(
             stages=stages_from(state),
             points=[Point(int(p["stage"]), p["values"]) for p in state["points"]],
             prices=Prices.from_state(unnest("prices", state)),
             ensemble=ensemble,
             rejected=state["rejected"],
+            scaling=Scaling.from_state(scaling) if scaling else None,
             facts=state["facts"],
         )
 
@@ -166,7 +172,8 @@ class StagedModel:
 
     @cached_property
     def _costs(self) -> StageCosts:
-        return StageCosts(self.stages, self.dictionary, self.prices)
+        scaling = self.scaling or Scaling.identity(self.prices.features)
+        return StageCosts(self.stages, self.dictionary, scaling, self.prices)
 
     @cached_property
     def _walk(self) -> BlockWalk:
@@ -189,7 +196,7 @@ class StagedModel:
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
 
-    def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
+    def _charge(self, stage: int, rows: WalkedRows) -> dict[str, Bill]:
         if not self.independent_rows:
             return self.bills(rows)
         costs, sensors = self._costs, self.prices.sensors

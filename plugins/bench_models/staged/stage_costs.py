@@ -9,8 +9,9 @@ import numpy as np
 
 from bench_core import Prices
 from bench_core.arrays import FloatArray
-from bench_core.serving import REJECT, Columns, Step
+from bench_core.serving import REJECT, Step, WeightedColumns
 from bench_models.dictionary import sensor_bits
+from bench_models.scaling import Scaling
 from bench_models.staged.stages import END, Stage, parents
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 class StageCosts:
     """The ``steps`` of S stages, and costs of the route to each, earlier stages included."""
 
-    def __init__(self, stages: Sequence[Stage], ensemble: Ensemble, prices: Prices) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], ensemble: Ensemble, scaling: Scaling, prices: Prices
+    ) -> None:
         from bench_trees.inference import Needs, lay_out
 
         tree_bits, self.steps = sensor_bits(ensemble, prices), list[Step]()
@@ -30,7 +33,7 @@ class StageCosts:
         for k, (stage, parent) in enumerate(zip(stages, parents(stages), strict=True)):
             if parent >= 0:
                 seen[k], self.bits[k] = seen[parent], self.bits[parent]
-            step = _step(stage, seen[k])
+            step = _step(stage, seen[k], scaling)
             seen[k, step.trees] = True
             self.bits[k] |= np.bitwise_or.reduce(tree_bits[step.trees], axis=0, initial=0)
             self.bits[k] |= prices.acquired(step.columns.feature).bits[0]
@@ -42,7 +45,7 @@ class StageCosts:
         self.splits: FloatArray = (seen * paths).sum(axis=1)
 
 
-def _step(stage: Stage, seen: FloatArray) -> Step:
+def _step(stage: Stage, seen: FloatArray, scaling: Scaling) -> Step:
     """A stage as a step, where trees (T,) were ``seen`` earlier on the route."""
     entries = np.asarray(stage.entries, dtype=np.int64)
     weights = np.asarray(stage.weights, dtype=np.float64)
@@ -56,7 +59,13 @@ def _step(stage: Stage, seen: FloatArray) -> Step:
         weights=weights[tree],
         fresh=first & ~seen[trees],
         bias=np.asarray(stage.bias, dtype=np.float64),
-        columns=Columns.raw(columns, np.zeros(len(columns), np.int64), weights[column]),
+        columns=WeightedColumns(
+            feature=columns,
+            output=np.zeros(len(columns), np.int64),
+            weight=weights[column],
+            mean=scaling.mean[columns],
+            factor=scaling.factor[columns],
+        ),
         carry=stage.carry,
         gate="score" if gated else "always",
         value=stage.bar or 0.0,

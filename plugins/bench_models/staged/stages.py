@@ -19,9 +19,9 @@ Rejected = Literal["score", "below"] | float
 class Stage:
     """One stage: ``weights`` (m,) over dictionary ``entries`` (m,), and a row's next stage.
 
-    With T trees, entry e < T is tree e and entry e >= T is raw column e - T. Trees are summed
-    first, then columns, each in the order given; a missing raw cell adds nothing. Entries of zero
-    weight cost nothing. A tree adds to its own output, a column to the first.
+    With T trees, entry e < T is tree e and entry e >= T is column e - T, standardised by the
+    model's ``scaling``. Trees are summed first, then columns, each in the order given. Entries of
+    zero weight cost nothing. A tree adds to its own output, a column to the first.
     """
 
     entries: IntArray  # (m,)

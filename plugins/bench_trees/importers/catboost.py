@@ -5,7 +5,7 @@ border, above every border, or compared as NaN, which is never above. In an obli
 evaluates one split per level, level i giving bit i of the leaf's number. As a binary tree it has
 the last level at the root, and each path has every split.
 
-With K classes a leaf holds K values, stored in ``Imported.vectors``.
+With K classes a leaf holds a vector of K values.
 
 A split on a category (``one_hot_max_size``) compares hashes with that of one text. A file has the
 texts only if it was written with the training's ``pool``.
@@ -70,18 +70,17 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
             spelt_out(tree, {n: chain_of(split) for n, split in splits.items()}, t)
             for t, (tree, splits) in enumerate(trees)
         ]
-        return flat(spelt, [0] * len(trees), base, features)
+        ensemble, limits = flat(spelt, [0] * len(trees), base, features)
+        return (ensemble if outputs == 1 else ensemble.with_vectors(vectors)), limits
 
+    vectors = factor * np.concatenate([np.zeros((0, outputs)), *tables])
     ensemble, limits = spell(by_codes, columns.width, {})
-    vectors = factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None
     link = "exp" if loss in _LOGARITHMIC else "identity"
     link = "sigmoid" if loss == "MultiClassOneVsAll" else link
     listed = document["model_info"].get("class_params", {}).get("class_names", ())
     classes = tuple(c if isinstance(c, str) else f"{float(c):.15g}" for c in listed)
     kind = _KINDS[loss]
-    model = Imported(
-        ensemble, limits, kind, "CatBoost", columns.names, vectors, link=link, classes=classes
-    )
+    model = Imported(ensemble, limits, kind, "CatBoost", columns.names, link=link, classes=classes)
     texts = {m: tuple(texts.values()) for m, texts in columns.categories}
     return replace(model, categories=texts, spell=spell) if texts else model
 

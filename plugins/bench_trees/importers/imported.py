@@ -23,8 +23,7 @@ class ModelError(ValueError):
 class Imported:
     """A foreign model. Its raw outputs (n, K) are sums over trees plus ``ensemble.base``.
 
-    With ``vectors`` leaf values are row numbers of it, these rows are summed, and all trees belong
-    to output 0. ``link`` maps raw outputs to our tasks' scores: ``"identity"``; ``"exp"`` for a
+    ``link`` maps raw outputs to our tasks' scores: ``"identity"``; ``"exp"`` for a
     logarithm of the label; ``"probability"`` for (averaged) probabilities, of class 1 if K = 1;
     ``"sigmoid"`` for log-odds of each class against the rest. The file may give ``names`` (d,),
     ``ranges`` (d, 2) of the values in training, NaN if unknown, and ``classes`` (K,); otherwise
@@ -36,7 +35,6 @@ class Imported:
     kind: str  # "regression", "binary", "multiclass", "ranking", or "" if not given
     source: str
     names: tuple[str, ...] = ()
-    vectors: Float64Array | None = None  # (m, K)
     average: bool = False  # the sum of trees is divided by their number
     link: str = "identity"
     ranges: Float64Array | None = None

@@ -86,7 +86,7 @@ def from_lightgbm(text: str) -> Imported:
     names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
     names = names if len(names) == features else ()
     ranges = _ranges(facts.get("feature_infos", ""), features)
-    model = Imported(ensemble, limits, kind, "LightGBM", names, None, average, link, ranges)
+    model = Imported(ensemble, limits, kind, "LightGBM", names, average, link, ranges)
     # of all columns of categories, also of those that are split by thresholds on their codes
     line = re.search(r"^pandas_categorical:(\[.*\])$", end, flags=re.M)
     names_of = tuple(map(tuple, json.loads(line[1]))) if line else ()

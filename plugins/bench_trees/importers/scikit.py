@@ -67,7 +67,8 @@ def _averaged(estimator: Any, classes: int) -> Imported:
         grown.append(_tree(tree.tree_, value))
     ensemble, limits = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
     kind = "binary" if width == 2 else "multiclass"
-    return Imported(ensemble, limits, kind, "scikit-learn", (), vectors, True, "probability")
+    ensemble = ensemble.with_vectors(vectors)
+    return Imported(ensemble, limits, kind, "scikit-learn", (), True, "probability")
 
 
 def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-RARE = "few_rows", "lambdarank", "leaf_vectors"
+RARE = "few_rows", "lambdarank", "leaf_vectors", "table_cuts"
 """Modules with kernels that few runs need, compiled by the first run that does."""
 
 
@@ -57,6 +57,6 @@ def _use_every_kernel() -> None:
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
     ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
     boost(codes, bins, y // 4, loss="logistic", settings=settings)
-    layout = lay_out(ensemble, Needs.plain(3))
+    layout = lay_out(ensemble, Needs.nothing(3))
     steps = Steps.prefixes([ensemble.trees], ensemble.base)
     walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))

@@ -472,6 +472,19 @@ WRONG = {
     "split without X": ((), {"split": ["train"] * N}, "split is given as data without X"),
     "one dimension": ((X[:, 0], Y), {}, "X has shape (60,); give a table (n, d)"),
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
+    "columns of two lengths": (({"a": X[:, 0], "b": FRAME["b"][:-3]}, Y), {}, "different lengths"),
+    "a row as X": (({"a": 1, "b": 2}, Y), {}, "different lengths"),
+    "too many copies": (
+        (FRAME, Y),
+        {"sample_weight": np.full(N, 1e9)},
+        "sample_weight: more than 2147483647 copies in all",
+    ),
+    "no queries": ((FRAME, Y), {"task": "ranking"}, "X: ranking needs queries: the id of each"),
+    "test without queries": (
+        (FRAME, Y),
+        {"queries": np.arange(N) // 4, "test": (FRAME, Y)},
+        "test has no queries, which X has; give (X, y, queries)",
+    ),
     "a series as X": ((FRAME["a"], Y), {}, "X is one column; give a table: X.to_frame()"),
     "no categories": (
         (FRAME.assign(name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),

@@ -33,9 +33,11 @@ TOYS = {
 }
 
 
-@pytest.fixture
-def result(home):
-    return bench_core.run(X, Y, **TOYS)
+@pytest.fixture(scope="module")
+def result(tmp_path_factory, cache):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_CACHE", str(cache))
+        return bench_core.run(X, Y, **TOYS, store=tmp_path_factory.mktemp("run") / "bench.db")
 
 
 def test_it_shows_itself_in_a_few_lines(result):
@@ -142,7 +144,7 @@ def test_the_best_by_another_metric_of_the_run_is_chosen_by_it(home):
     refused("unknown metric of this run 'auc': known: accuracy, log", result.best, metric="auc")
 
 
-def test_the_best_says_that_its_quality_falls_on_test(result):
+def test_the_best_says_that_its_quality_falls_on_test(result, home):
     assert "falls" not in repr(result.best())
     parts = np.repeat(["train", "valid", "test"], [N - 120, 60, 60])
     turned = bench_core.run(X, np.where(parts == "test", 1 - Y, Y), split=parts, **TOYS)
@@ -208,7 +210,8 @@ def test_figures_and_tables_for_papers(result, home):
 
 
 def test_a_finished_run_is_loaded_from_its_store(result):
-    loaded = bench_core.load_run()
+    loaded = bench_core.load_run(store=result.store)
+    assert bench_core.load_run(1, store=result.store).run == result.run
     assert (loaded.run, loaded.counts) == (result.run, {"ok": 3})
     pd.testing.assert_frame_equal(loaded.board(), result.board())
 
@@ -223,6 +226,8 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
         (lambda r: r.best([1, 2]), "budget: give one budget here, such as 1"),
+        (lambda r: r.at([]), "budgets is empty: give costs per row"),
+        (lambda r: r.best(math.inf).export(__file__), ": a file; name an empty or a new folder"),
         (lambda r: r.best(5, budget_kind="median"), "unknown kind 'median'"),
     ],
 )

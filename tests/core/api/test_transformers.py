@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import bench_core
-from bench_core import BudgetedClassifier
+from bench_core import Acquired, BudgetedClassifier
 from bench_core.api.arguments import request_of
 
 N = 400
@@ -214,6 +214,40 @@ def test_what_has_no_prices_is_one_line(transformer, fault):
     refused(fault, request_of, {}, frame, y, transformer=transformer)
     twice = pd.concat([frame, frame["age"]], axis=1)
     refused("X: two columns|'age'|rename", request_of, {}, twice, y, transformer=NUMBERS)
+
+
+@pytest.mark.parametrize("form", ["mapping", "file", "frame"])
+def test_prices_of_the_columns_of_x_are_those_of_what_is_made_of_them(form, tmp_path):
+    frame, y = complaints()
+    costs = {"note": 3.0, "lat": 2.0, "lon": 2.5, "age": 1.0, "colour": 0.5, "other": 9.0}
+    frame = frame.assign(other=0.0)
+    table = pd.Series(costs, name="price").rename_axis("column").reset_index()
+    table.to_csv(tmp_path / "prices.csv", index=False)
+    given = {"mapping": costs, "file": str(tmp_path / "prices.csv"), "frame": table}[form]
+    onehot = ColumnTransformer(
+        [
+            ("words", CountVectorizer(), "note"),
+            ("place", Noted(), ["lat", "lon"]),
+            ("hue", OneHotEncoder(), ["colour"]),
+            ("num", StandardScaler(), ["age", "lat"]),
+        ]
+    )
+    asked = request_of({"costs": given, "unit": "EUR"}, frame, y, transformer=onehot)
+    assert not asked.costs
+    splits = asked.data[0].splits[0]
+    assert (splits.costs.everything, splits.costs.unit) == (9.0, "EUR")  # "other" is not read
+    names = list(splits.names)
+    outputs = {
+        ("words__late",): 3.0, ("words__late", "words__rude"): 3.0, ("hue__colour_red",): 0.5,
+        ("place__1",): 4.5, ("place__1", "num__lat"): 4.5, ("num__lat", "num__age"): 3.0,
+    }  # fmt: skip
+    for bought, price in outputs.items():
+        needed = np.zeros((1, splits.costs.sensors), dtype=bool)
+        for name in bought:
+            needed[0, splits.costs.sensors_of(names.index(name))] = True
+        assert splits.costs.feature_cost(Acquired.pack(needed), None).tolist() == [price], bought
+    run_costs = dict.fromkeys(("words", "place", "hue", "num"), 1.0)  # of transformers, as ever
+    assert request_of({"costs": run_costs}, frame, y, transformer=onehot).costs
 
 
 def test_costs_name_transformers_that_are_there(store):

@@ -56,6 +56,7 @@ FILES = {
     "own.toml": SUITE.format(learner="gbrt"),
     "gbdt.toml": SUITE.format(learner="gbdt"),
     "raises.py": "raise RuntimeError('no\\nluck')\n",
+    "hookless.py": "x = 1\n",
     "other/letter.txt": "dear reader",
 }
 REFUSED = {  # words of the one line, separated by bars
@@ -94,6 +95,10 @@ REFUSED = {  # words of the one line, separated by bars
     "run --suite own.toml --test rows.svm": "--test|suite|--data FILE",
     "run --suite own.toml --data letters": "--data|'letters'|breast-cancer",
     "TABLE -p raises": "-p raises|RuntimeError: no luck",
+    "TABLE -p hookless": "-p hookless|it has no hooks|'bench new'",
+    "TABLE -p raises.py": "-p raises.py|by its name, raises",
+    "TABLE --encoding klingon": "'--encoding'|'klingon'|Python",
+    "TABLE --costs data.csv": "data.csv, line 2|below a line of features|for each feature",
     "run --suite quickstart -p no.such.module": "no.such.module",
     "run --data letters --data-dir .": "letter-recognition.data|bench data fetch letters",
     "run --suite letters --data-dir .": "bench data fetch letters",
@@ -116,6 +121,7 @@ REFUSED = {  # words of the one line, separated by bars
     "init data.csv --name letters": "'letters'|another data set",
     "init data.csv --label lable": "unknown|'lable'|did you mean",
     "init lones.csv": "lones.csv: no such file",
+    "init data.csv --name 'my loans'": "--name 'my loans'|letters, digits",
     # budgets and targets
     "best -b 10,x": "--budget|'x' is not a cost|10",
     "best -b ''": "--budget|'' is not a cost",
@@ -139,6 +145,17 @@ REFUSED = {  # words of the one line, separated by bars
     "features --quality inf": "--quality inf|finite",
     "best --quality 99%": "--quality 99%|share of the reference|--keep 99%",
     # a run's results
+    "compare gbrt": "two learners|bench compare",
+    "compare gbrt gbrt": "two learners",
+    "compare toy gbrt --budget-kind cap": "--budget-kind cap|--budget",
+    "compare 3 gbrt": "'3'|--run 3",
+    "compare gbrt cegb 3": "'cegb'|--run 3",
+    "compare --against toyy": "'toyy'|did you mean toy?",
+    "compare gbrt toyy": "'toyy'|did you mean toy?",
+    "compare toy gbrt -d dat.csv": "unknown data set|'dat.csv'",
+    "features --learner gbtr": "'gbtr'|did you mean gbrt?",
+    "features -d other": "unknown data set|'other'",
+    "features --budget -1": "-1",
     "report mine": "unknown run 'mine'",
     "report lst": "did you mean last?",
     "best mine --budget 3": "unknown run 'mine'",
@@ -158,7 +175,7 @@ REFUSED = {  # words of the one line, separated by bars
     "EXPORT --learner gbt": "did you mean gbrt",
     "EXPORT --learner toy -p mine": "cannot be exported",
     "EXPORT -d other": "unknown data set",
-    "EXPORT --seed 7": "data.csv|no point of",
+    "EXPORT --seed 7": "data.csv|no such repeat|seed 0 of fold 0",
     "EXPORT -m ndcg@5": "unknown metric",
     "EXPORT --quality 2": "accuracy 2",
     "EXPORT --learner gbrt --quality 2": "gbrt|accuracy 2",
@@ -179,7 +196,9 @@ REFUSED = {  # words of the one line, separated by bars
     "plan QUICK -l toy --jobs 2": "-o",
     "plan QUICK -l toy -o .": "folder",
     "work jobs/1": "jobs/1.json: not a job file",
-    "work data.csv": "data.csv.json: not a job file",
+    "work data.csv": "data.csv: not a job file",
+    "work other": "other: not a job file|bench plan --jobs",
+    "work .": ".: not a job file",
     "merge": "nothing to merge",
     "merge no.db": "no.db: no results there",
     "merge data.csv": "data.csv: not a results store",
@@ -227,7 +246,7 @@ def place(kept, elsewhere, monkeypatch):
     """A copy of that folder, in which the command is called. However slow the machine is, nothing
     but the fault is said."""
     shutil.copytree(kept, elsewhere, dirs_exist_ok=True)
-    for name in ("mine", "raises"):
+    for name in ("mine", "raises", "hookless"):
         sys.modules.pop(name, None)
     monkeypatch.setattr("bench_core.terminal.progress.MOMENT", 600.0)
     return elsewhere

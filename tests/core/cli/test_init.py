@@ -81,6 +81,15 @@ def test_a_run_without_data_is_on_the_data_set_of_the_folder(loans, bench):
     assert "0 fits and 0 trials to do" in again.out
 
 
+def test_a_description_hidden_by_a_data_set_does_not_run_that(loans, bench):
+    bench("init", "loans.csv")
+    path = Path("datasets.toml")
+    path.write_text(path.read_text().replace("[loans]", "[digits]"))
+    ended = bench("run", "-l", "constant")
+    assert (ended.status, ended.out) == (2, "")
+    assert_line(ended.err, "datasets.toml: [digits]|name of another data set|rename it")
+
+
 def test_of_several_one_is_named(loans, bench):
     assert bench("init", "loans.csv").status == 0
     before = table()

@@ -348,7 +348,7 @@ def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
     listed = bench("list", "runs").out
     assert "-together-" in listed
     assert bench("report").out.count("trained on other prices") == 1  # not at gbrt
-    board = bench("report", "-v").out
+    board = bench("report").out
     assert "note: billed again from run 1 under together.json" in board
     assert "note: costs by model 'visit-fee'" in board
 
@@ -430,7 +430,7 @@ def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
         seen.append(request)
         raise UsageError("that is all")
 
-    monkeypatch.setattr("bench_core.api.orchestration.audited", catch)
+    monkeypatch.setattr("bench_core.execution.orchestration.audited", catch)
     assert bench("audit", "-p", "mine", "--timeout", "10m", "--memory", "1GiB").status == 2
     assert (seen[0].timeout, seen[0].memory) == (600.0, 2**30)
 

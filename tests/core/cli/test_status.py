@@ -75,7 +75,7 @@ def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench, material):
         "from bench_core import hookimpl\n"
         "class Poor:\n"
         "    name, suffixes = 'poor', ('.poor',)\n"
-        "    def write(self, run, frame, output, *, sections, verbose):\n"
+        "    def write(self, run, frame, output, *, sections):\n"
         "        return 1 / 0\n"
         "@hookimpl\n"
         "def bench_reports():\n"
@@ -106,10 +106,9 @@ def test_a_closed_stdout_is_status_141():
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_nowhere_to_write_to(closed, material):
-    for words in (f"run {' '.join(QUICK)} -l toy", "report -o board.html"):
-        done = subprocess.run(f"{BENCH} {words} {closed}", shell=True, capture_output=True)
+def test_closed_streams_are_nowhere_to_write_to(material):
+    for words in (f"run {' '.join(QUICK)} -l toy <&- >&- 2>&-", "report -o board.html >&-"):
+        done = subprocess.run(f"{BENCH} {words}", shell=True, capture_output=True)
         assert (done.returncode, b"error" in done.stderr) == (0, False)
     assert len(Store("results/bench.db").frame()) > 1
     assert "</html>" in (material / "board.html").read_text()

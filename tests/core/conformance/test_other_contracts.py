@@ -218,7 +218,7 @@ def test_a_broken_cost_model_is_named_with_the_promise(model, line):
 class Lines:
     name, suffixes = "lines", (".txt",)
 
-    def write(self, run, frame, output, *, sections, verbose):
+    def write(self, run, frame, output, *, sections):
         output.write_text("\n".join(frame["learner"]))
 
 

@@ -77,7 +77,7 @@ def test_features_are_bought_with_the_sensors_that_they_need(prices):
     [
         ([12.0, 15.0], {"discounted": [(10.0, 10.0)]}, "5 cheaper later, 0 2; in a discounted"),
         ([12.0, 15.0], {"discounted": [(13.0, 16.0)]}, "negative"),
-        ([12.0, 15.0], {"discounted": [(3,)]}, r"one later price for each, not \[0, 1\] and \[3\]"),
+        ([12.0, 15.0], {"discounted": [(3,)]}, "one later price for each, not [0, 1] and [3]"),
         ([1.0, 1.0], {"shared": [[]]}, "share one sensor is empty"),
         ([1.0, 2.0], {"shared": [[0, 1]]}, "share one measurement but cost 1 and 2"),
         ([1.0] * 3, {"derived": {1: [0], 2: [1]}}, "feature 2 is derived from 1, itself derived"),
@@ -88,15 +88,16 @@ def test_groups_that_contradict_themselves_are_refused(cost, rules, message):
         groups = [DiscountGroup((0, 1), later) for later in rules.get("discounted", ())]
         return price_list(np.array(cost), **(rules | {"discounted": groups}))
 
-    with pytest.raises(ValueError, match=message):
-        listed()
+    refused(message, listed, error=ValueError)
 
 
 def test_a_sensor_that_is_not_there_is_refused():
     whole = price_list(np.ones(2))
     for needed in ([0, 2], [0, -1]):
-        with pytest.raises(ValueError, match=r"needed names a sensor outside 0\.\.1"):
-            replace(whole, needed=np.array(needed, dtype=np.int32))
+        outside = np.array(needed, dtype=np.int32)
+        refused(
+            "needed names a sensor outside 0..1", replace, whole, needed=outside, error=ValueError
+        )
 
 
 def test_features_in_groups_are_among_those_with_a_cost():
@@ -107,8 +108,8 @@ def test_features_in_groups_are_among_those_with_a_cost():
             {"derived": {beyond: [0]}},
             {"derived": {0: [beyond]}},
         ):
-            with pytest.raises(ValueError, match=rf"feature {beyond} is outside 0\.\.1"):
-                price_list(np.ones(2), **rules)
+            words = f"feature {beyond} is outside 0..1"
+            refused(words, price_list, np.ones(2), **rules, error=ValueError)
 
 
 def test_a_feature_under_two_rules_is_refused():

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.kit import refused
 
 from bench_core.costs.cost_file import read_costs
-from bench_core.errors import InputError
 
 NAMES = ("age", "scan", "web visits")
 
@@ -82,8 +82,7 @@ def test_parquet_gives_the_same_prices(tmp_path):
     frame.iloc[[2, 3, 0, 1]].to_parquet(tmp_path / "prices")
     assert read_costs(tmp_path / "prices", NAMES).feature_price().tolist() == [1, 25.5, 0]
     (tmp_path / "cut").write_bytes((tmp_path / "prices").read_bytes()[:100])
-    with pytest.raises(InputError, match=r"cut: not a Parquet file \("):
-        read_costs(tmp_path / "cut", NAMES)
+    refused("cut: not a Parquet file", read_costs, tmp_path / "cut", NAMES)
 
 
 NUMBERED = {
@@ -112,8 +111,7 @@ def test_a_column_of_groups_holds_shared_measurements(tmp_path):
     made = prices(text, tmp_path)
     assert made.feature_price().tolist() == [1, 7, 7]
     assert made.everything == 8
-    with pytest.raises(InputError, match="'scan' and 'web visits' share one measurement but cost"):
-        prices(text + "3", tmp_path)
+    refused("'scan' and 'web visits' share", prices, text + "3", tmp_path)
 
 
 @pytest.mark.parametrize("form", TABLES)
@@ -186,67 +184,51 @@ def test_points_and_commas_are_told_apart_by_the_others(cells, values, tmp_path)
 
 HEADER = "feature;price\n"
 WRONG = {
-    "a comma of two readings": (
-        f"{HEADER}age;2\nscan;1,234\nweb visits;1",
-        "line 3: 1,234 may be 1234 or 1.2340; write one of these",
-    ),
+    "a comma of two readings": (f"{HEADER}age;2\nscan;1,234\nweb visits;1", "line 3: 1,234|1.2340"),
     "a point of two readings": (
-        f"{HEADER}age;850\nscan;1.200\nweb visits;2.000",
-        "line 3: 1.200 may be 1200 or 1.2; write one of these",
+        f"{HEADER}age;85\nscan;1.200\nweb visits;2.000",
+        "line 3: 1.200|1.2;",
     ),
-    "both marks": (
-        f"{HEADER}age;1,5\nscan;2.5\nweb visits;1",
-        "line 3: 2.5 and 1,5 have different decimal marks; correct one",
-    ),
-    "prices of another list": (
-        "f1,1\nf2,2\nf3,3",
-        "feature 'age' and 2 more have no cost (0 costs for 3 columns); add a line for each; not "
-        "used: 'f1', 'f2', 'f3'",
-    ),
+    "both marks": (f"{HEADER}age;1,5\nscan;2.5\nweb visits;1", "line 3: 2.5 and 1,5|correct one"),
+    "prices of another list": ("f1,1\nf2,2\nf3,3", "'age' and 2 more|not used: 'f1', 'f2', 'f3'"),
     "one number too many": ("0,1\n1,2\n2,3\n3,4", "'age' and 2 more have no cost (0 costs"),
     "two columns of names": (
         "Test,other,price\nage,scan,1\nscan,age,2\nweb visits,web visits,3",
-        "line 2: 'Test' and 'other' both hold names of the data; remove one",
+        "line 2: 'Test' and 'other'|remove one",
     ),
     "two columns of prices": (
         "Test,Preis,Menge\nage,5,2\nscan,7,9\nweb visits,3,1",
-        "line 2: prices may be in 'Preis' or 'Menge'; give that column the title price",
+        "line 2|'Preis' or 'Menge'|title price",
     ),
     "a wrong price beside row numbers": (
         "No,Test,Betrag\n1,age,1\n2,scan,2?5\n3,web visits,0",
-        "line 3: feature 'scan' costs '2?5', not a number",
+        "line 3: feature 'scan' costs '2?5'",
     ),
     "a wrong first price": ("1[5\n2\n3\n4", "line 1: feature '1' costs '1[5', not a number"),
     "a column of groups alone": ("group\n1\n2\n3", "prices may be in no column; give"),
     "two units": (
         "feature,price,unit\nage,1,EUR\nscan,2,USD\nweb visits,3,EUR",
-        "line 2: prices in EUR and USD; convert them to one unit",
+        "line 2: prices in EUR and USD|convert",
     ),
-    "a price without the unit": (
-        f"{HEADER}age;1k\nscan;2\nweb visits;1k",
-        "line 3: a price without 'k', which others have; write all alike",
-    ),
-    "a first line without a price": (
-        "age,ask\nscan,2\nweb visits,1",
-        "line 1: feature 'age' costs 'ask', not a number",
-    ),
+    "a price without the unit": (f"{HEADER}age;1k\nscan;2\nweb visits;1k", "line 3|'k'|alike"),
+    "a first line without a price": ("age,ask\nscan,2\nweb visits,1", "line 1|'age' costs 'ask'"),
     "blanks in a number": (f"{HEADER}age;1 2\nscan;2\nweb visits;1", "costs '1 2', not a number"),
     "currencies": (f"{HEADER}age;€1\nscan;$2\nweb visits;1", "line 3: a price in $ where others"),
     "a cell is missing": (
         "Feature;Note;Price\nage;x\nscan;;2\nweb visits;;1",
-        "line 2: feature 'age' has no price; write one",
+        "line 2|'age'|write one",
     ),
     "a cell too many": (
         "Feature;Note;Price\nage;x;1;2\nscan;;2\nweb visits;;1",
-        "line 2: 4 cells where the other lines have 3; columns are separated by ';'",
+        "line 2: 4 cells|have 3|';'",
     ),
     "a misspelt feature": (
         f"{HEADER}age;1\nscan;2\nweb_visits;1",
-        "line 4: unknown feature 'web_visits': did you mean web visits?",
+        "line 4|'web_visits'|web visits?",
     ),
     "a feature without a price": (
         f"{HEADER}age;1\ncity;3\nweb visits;1",
-        "'scan' has no cost (2 costs for 3 columns); add a line for each; not used: 'city'",
+        "'scan'|not used: 'city'",
     ),
     "a word": (f"{HEADER}age;free\nscan;2\nweb visits;1", "line 2: feature 'age' costs 'free'"),
 }
@@ -255,10 +237,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_no_price_list_is_one_line(case, tmp_path):
     text, wanted = WRONG[case]
-    with pytest.raises(InputError) as refused:
-        prices(text, tmp_path)
-    assert wanted in str(refused.value)
-    assert "\n" not in str(refused.value)
+    refused(wanted, prices, text, tmp_path)
 
 
 def test_groups_do_without_features_that_were_dropped(tmp_path):
@@ -276,8 +255,7 @@ def test_groups_do_without_features_that_were_dropped(tmp_path):
 @pytest.mark.parametrize("numbers", [(0, 1, 2), (0, 1, 2, 3)])
 def test_numbers_from_0_are_no_numbers_from_1(names, numbers, tmp_path):
     text = "".join(f"{k},{k + 5}\n" for k in numbers)
-    with pytest.raises(InputError, match="line 1: features are counted from 0 here, but from 1 in"):
-        prices(text, tmp_path, names)
+    refused("line 1|from 0|from 1", prices, text, tmp_path, names)
 
 
 def test_names_that_begin_with_a_hash_or_hold_separators_need_no_quotes(tmp_path):

@@ -180,6 +180,7 @@ def test_masked_cells_of_arrays_are_missing():
         [f"10.0.0.{k}" for k in range(20)],
         [f"1.2.{k}" for k in range(100, 115)],
         [f"E11.{k}" for k in range(20)],
+        [f"P{k}" for k in range(20)],
     ],
 )
 def test_names_with_digits_are_categories(cells, tmp_path):

@@ -101,7 +101,10 @@ def test_a_column_says_which_split(folder):
         (TABLE.replace('"all.txt"', "3"), "key 'file': 3 is not text"),
         (TABLE.replace("bought", "sold"), "all.txt, line 1: key 'label': unknown column 'sold'"),
         (TABLE + 'query = "who"', "line 1: key 'query': unknown column 'who'"),
-        (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
+        (
+            TABLE.replace("binary", "ranking"),
+            "all.txt: ranking needs queries; give key 'query' = COLUMN",
+        ),
         (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' = \"bought\" names"),
         (TABLE.replace("all", "some"), "some.txt: no such file"),
         (TABLE.replace("all", "~no-one-here/all"), "~no-one-here/all.txt: no such file"),

@@ -90,6 +90,14 @@ def test_ids_that_occur_in_two_files_are_named(tmp_path):
     assert note == "5 of 20 ids of 'qid' " + IN_TWO.format("test", "train")
 
 
+def test_queries_numbered_from_one_in_each_svmlight_file_are_not_the_same(tmp_path):
+    paths = [tmp_path / f"{name}.svm" for name in ("train", "valid", "test")]
+    for path, size in zip(paths, (20, 8, 12), strict=True):
+        lines = (f"{k % 2} qid:{q} 1:{k}\n" for q in range(1, size + 1) for k in range(3))
+        path.write_text("".join(lines))
+    assert not [note for note in prepared(*paths).notes if "are the same" in str(note)]
+
+
 def test_queries_without_ids_are_not_the_same_in_two_files(tmp_path):
     for name in ("train", "test"):
         text = ranking(20).replace("qid:", "2:")

@@ -12,9 +12,10 @@ from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, pr
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.errors import UsageError
 from bench_core.execution.audit import REMEDY, replay
+from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import predict_split
 from bench_core.execution.score_comparison import close, spreads
-from bench_core.serving import Columns, Program, Step
+from bench_core.serving import Program, Step, WeightedColumns
 
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 
@@ -293,7 +294,7 @@ class Stump:
             features=models.D,
         )
         one = np.zeros(1, dtype=np.int64)
-        step = Step(one, np.ones(1), one == 0, np.array([self.step]), Columns.none())
+        step = Step(one, np.ones(1), one == 0, np.array([self.step]), WeightedColumns.none())
         return Program(1, [step], trees, np.ones(models.D))
 
 
@@ -461,3 +462,14 @@ def test_scores_may_differ_by_rounding_and_no_more(size):
 
     assert verdict(drifts(1e-12), "full").word == "verified"
     assert verdict(drifts(1e-5), "full").word == "failed"
+
+
+def test_where_another_process_cannot_load_a_model_it_is_asked_here_and_why_is_kept(
+    tmp_path, monkeypatch
+):
+    model = models.Scripted(nested)
+    monkeypatch.setattr(ModelElsewhere, "load_here", lambda self: model)
+    with ModelElsewhere(tmp_path / "of_a_notebook.npz") as elsewhere:
+        assert elsewhere.fault == ""
+        assert elsewhere.fresh() is model
+    assert "of_a_notebook.npz" in elsewhere.fault

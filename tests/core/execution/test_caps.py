@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, Splits, Task
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
@@ -60,8 +61,29 @@ def drawn(draw):
     return Drawn(found, alone), Examples(X, np.zeros(n), queries, copies), sorted(caps)
 
 
-def spent(sensors, splits, trees):
-    return sum(PRICE[s] for s in sensors) + SPLIT * splits + TREE * trees
+@dataclass(frozen=True)
+class Tariff:
+    """Prices (n, s) of rows; those of some sensors are known only after the purchase."""
+
+    price: Any
+    metered: tuple[int, ...] = ()
+
+    def spent(self, i, sensors, splits, trees):
+        return sum(self.price[i][s] for s in sensors) + SPLIT * splits + TREE * trees
+
+    def allowed(self, i, before, after, cap):
+        """A point is reached within the cap, or if its last metered purchase exceeds it: the
+        cheapest, as the dearest comes first."""
+        own = [p for s in after.sensors - before.sensors if (p := self.price[i][s])
+               and s in self.metered]  # fmt: skip
+        return after.cost <= cap or (bool(own) and after.cost - min(own) < cap)
+
+    def stopped(self, i, new, room, ran):
+        """Most that a row spends before the first sensor that does not fit, and its excess."""
+        own = [self.price[i][s] for s in new if s in self.metered]
+        fit = [p for s in new if (p := self.price[i][s]) <= room and s not in self.metered]
+        excess = max(own, default=0.0)
+        return min(room, sum(fit) + sum(own) - excess + ran) + excess
 
 
 @dataclass
@@ -75,38 +97,40 @@ class Row:
     going: bool = True
     cost: float = 0.0
 
-    def then(self, sensors, splits, trees, p):
+    def then(self, tariff, i, sensors, splits, trees, p):
         contained = self.sensors <= sensors and splits >= self.splits and trees >= self.trees
         if not contained:
             splits, trees = splits + self.splits, trees + self.trees
         union = frozenset(self.sensors | sensors)
-        return Row(union, splits, trees, p, True, spent(set(union), splits, trees))
+        return Row(union, splits, trees, p, True, tariff.spent(i, union, splits, trees))
 
 
-def followed(model, examples, cap):
+def followed(model, examples, cap, tariff=None):
     """Row by row, in plain words."""
     n = len(examples)
+    tariff = tariff or Tariff([PRICE] * n)
     rows = [Row() for _ in range(n)]
     bounds = np.arange(n + 1) if examples.queries is None else examples.queries.boundaries
     if model.independent_rows:
         bounds = np.arange(n + 1)
     for p, (mask, splits, trees) in enumerate(model.points):
         alike = len(mask) == 1
+        known = alike and not tariff.metered
         for start, stop in pairwise(bounds):
             after = {}
             for i in (i for i in range(start, stop) if rows[i].going):
                 own = {s for s in range(SENSORS) if mask[0 if alike else i][s]}
                 now = splits if np.ndim(splits) == 0 else splits[i]
-                after[i] = rows[i].then(own, float(now), float(trees), p)
-            if all(row.cost <= cap for row in after.values()):
+                after[i] = rows[i].then(tariff, i, own, float(now), float(trees), p)
+            if all(tariff.allowed(i, rows[i], row, cap) for i, row in after.items()):
                 for i, row in after.items():
                     rows[i] = row
                 continue
             for i, row in after.items():
-                had, room = rows[i], cap - rows[i].cost
-                new = {s for s in row.sensors - had.sensors if PRICE[s] <= room}
+                had, room = rows[i], max(0.0, cap - rows[i].cost)
                 ran = SPLIT * (row.splits - had.splits) + TREE * (row.trees - had.trees)
-                more = 0.0 if alike else min(room, sum(PRICE[s] for s in new) + ran)
+                new = row.sensors - had.sensors
+                more = 0.0 if known else tariff.stopped(i, new, room, ran)
                 rows[i] = replace(had, going=False, cost=had.cost + more)
     return rows
 
@@ -189,3 +213,36 @@ def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name):
     examples = Examples(np.zeros((4, models.D), np.float32), np.zeros(4))
     with pytest.raises(ContractError, match="is reserved; choose another"):
         predict_split(Named(), examples, Prices.additive(np.ones(models.D)), 0)
+
+
+@given(drawn(), st.integers(0, 2**20), st.lists(st.booleans(), min_size=3, max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_prices_by_row_are_billed_row_by_row_also_under_caps(case, seed, quoted):
+    model, examples, limits = case
+    rng, n, own = np.random.default_rng(seed), len(examples), [0, 2, 3]
+    columns = rng.choice([0.0, 0.5, 2, 3, 7.25], size=(n, 4))
+    costs = ByRow(
+        Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE),
+        np.array(own),
+        np.array([3, 0, 1]),
+        np.array(quoted),
+    )
+    price = np.tile(PRICE, (n, 1))
+    price[:, own] = columns[:, [3, 0, 1]]
+    tariff = Tariff(
+        price.tolist(), tuple(s for s, known in zip(own, quoted, strict=True) if not known)
+    )
+    examples = replace(examples, price_columns=columns)
+    caps = Caps(tuple(limits), np.asarray(CONSTANT))
+    path = predict_split(model, examples, costs, 0, caps=caps)
+    for p, (mask, splits, trees) in enumerate(model.points):
+        masks, counts = np.broadcast_to(mask, price.shape), np.broadcast_to(splits, (n,))
+        bills = [tariff.spent(i, np.flatnonzero(masks[i]), counts[i], trees) for i in range(n)]
+        assert path.cost[p] == pytest.approx(bills, abs=1e-12)
+    for k, limit in enumerate(limits, start=len(path.points)):
+        rows = followed(model, examples, limit, tariff)
+        scores = [CONSTANT if r.place < 0 else 10.0 * r.place + i for i, r in enumerate(rows)]
+        assert path.scores[k].tolist() == scores
+        assert path.cost[k] == pytest.approx([r.cost for r in rows], abs=1e-12)
+        bought = [[s in r.sensors for s in range(SENSORS)] for r in rows]
+        assert path.bought[k] == pytest.approx(np.average(bought, 0, examples.weights))

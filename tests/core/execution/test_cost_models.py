@@ -8,9 +8,10 @@ from textwrap import dedent
 import bench_datasets.yahoo
 import numpy as np
 import pytest
+from helpers.kit import refused, table
 
 import bench_core
-from bench_core import Acquired, InputError
+from bench_core import Acquired
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.data import Queries
@@ -137,9 +138,7 @@ def test_a_model_that_reads_what_it_did_not_buy_is_caught_under_any_cost_model(h
 
 
 def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home):
-    (home / "mine.csv").write_text(
-        "a,b,label\n" + "".join(f"{i},{-i},{i % 2}\n" for i in range(60))
-    )
+    table(home / "mine.csv", "a,b,label", [f"{i},{-i},{i % 2}" for i in range(60)])
     asked = {"data": "mine.csv", "label": "label", "task": "binary", "learners": "gbrt"}
     (home / "costs.txt").write_text("1\n2\n")
     quick = {"settings": "gbrt.trees=2"}
@@ -151,35 +150,31 @@ def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home):
     ("text", "line"),
     [
         ('{"model": "per-qery", "per_query": ["f1"]}',
-         r"c\.json, line 1: unknown cost model 'per-qery': did you mean per-query\?"),
+         "c.json, line 1|'per-qery'|per-query?"),
         ('{"model": "per-query",\n "per_query": ["f1", "f9"]}',
-         r"c\.json, line 2: unknown feature 'f9'"),
+         "c.json, line 2|'f9'"),
         ('{"model": "per-query",\n "per_query": "f1"}',
-         r"c\.json, line 2: per_query must be a list of features, in \[ \]"),
-        ('{"model": "per-query"}', r"c\.json, line 1: per_query must be a list"),
+         "c.json, line 2|per_query|[ ]"),
+        ('{"model": "per-query"}', "c.json, line 1: per_query"),
         ('{"model": ["per-query"], "costs": [1, 1, 1, 1, 1, 1]}',
-         r"c\.json, line 1: unknown cost model \"\['per-query'\]\""),
+         "c.json, line 1|['per-query']"),
         ('{"model": "sensor",\n "per_query": ["f1"]}',
-         r"c\.json, line 2: unknown key 'per_query' without model = .per-query.; known: "),
+         "c.json, line 2|'per_query' without model"),
         ('{"model": "per-query", "costs": {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6},\n'
          ' "shared": [["1", "2"]], "per_query": ["f3"]}',
-         r"c\.json, line \d: features '1' and '2' share one measurement but cost 1 and 2"),
-        ('{"model": "visit-fee", "fee": "much"}', r"c\.json, line 1: fee is 'much'; give it"),
+         "c.json, line|'1' and '2' share|1 and 2"),
+        ('{"model": "visit-fee", "fee": "much"}', "c.json, line 1: fee is 'much'"),
     ],
 )  # fmt: skip
 def test_what_a_cost_file_gets_wrong_is_one_line_with_its_place(home, text, line):
     (home / "c.json").write_text(text)
-    with pytest.raises(InputError, match=line) as caught:
-        run(data="toy-rank", learners="toy-prefix", costs="c.json")
-    assert "\n" not in str(caught.value)
+    refused(line, run, data="toy-rank", learners="toy-prefix", costs="c.json")
 
 
 def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home):
     path = suite(home, '{model = "per-query", per_query = ["f9"]}')
-    with pytest.raises(InputError, match=r"mine\.toml, line 3: unknown feature 'f9'"):
-        run(suite=path)
-    with pytest.raises(InputError, match="key 'costs': 7 is not text, a list or a table"):
-        read_suite(Path(suite(home, "7")), Registry())
+    refused("mine.toml, line 3|'f9'", run, suite=path)
+    refused("key 'costs'|7", read_suite, Path(suite(home, "7")), Registry())
 
 
 def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home):

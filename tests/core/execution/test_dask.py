@@ -10,30 +10,16 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from helpers.run_toys import SETTINGS
+from helpers.kit import refused
+from helpers.run_toys import TOYS, export
 from helpers.toys import fits
 
 import bench_core
-from bench_core import InputError
 from bench_core.execution import dask
-from bench_core.planning.request import RunRequest
 from bench_core.results.store import Store
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")  # sockets of killed processes
-
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
-CORES = ["threads", "workers"]
-TOYS = RunRequest(
-    data=("toy-rank",),
-    learners=("toy-prefix", "toy-stacked"),
-    settings=SETTINGS,
-    plugins=("helpers.toys",),
-)
-
-
-def export(store):
-    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 @pytest.fixture
@@ -50,17 +36,14 @@ def on(cluster, store, **more):
 
 
 @pytest.mark.parametrize(
-    ("where", "error", "said"),
+    ("where", "said"),
     [
-        ("dask=nowhere.at.all:cluster", InputError, "No module named .nowhere."),
-        pytest.param(
-            *("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"), marks=pytest.mark.slow
-        ),
+        ("dask=nowhere.at.all:cluster", "No module named|nowhere"),
+        pytest.param("dask=tcp://127.0.0.1:9", "no scheduler there", marks=pytest.mark.slow),
     ],
 )
-def test_a_cluster_that_is_none_is_one_line(home, where, error, said):
-    with pytest.raises(error, match=said):
-        bench_core.run(request=replace(TOYS, executor=where), progress=False)
+def test_a_cluster_that_is_none_is_one_line(home, where, said):
+    refused(said, bench_core.run, request=replace(TOYS, executor=where), progress=False)
 
 
 @pytest.mark.slow
@@ -93,8 +76,7 @@ def test_what_fails_is_tried_as_often_as_asked(home, cluster):
 @pytest.mark.slow
 def test_workers_of_other_code_are_refused_before_any_trial(home, cluster, monkeypatch):
     monkeypatch.setattr("bench_core.planning.job_files.__version__", "9")
-    with pytest.raises(InputError, match=r"planned by budget-bench 9 .* here is"):
-        on(cluster, "far.db")
+    refused("planned by budget-bench 9|here is", on, cluster, "far.db")
     assert not fits(home)
 
 
@@ -105,8 +87,8 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_same_call_does_the_rest(
             cluster.close()
 
     where = replace(TOYS, executor=f"dask={cluster.scheduler_address}")
-    with pytest.raises(InputError, match="the scheduler is gone; the same command does the rest"):
-        bench_core.run(request=where, store="far.db", on_event=gone)
+    words = "the scheduler is gone|same command"
+    refused(words, bench_core.run, request=where, store="far.db", on_event=gone)
     assert bench_core.run(request=TOYS, store="far.db", progress=False).counts == {"ok": 6}
 
 
@@ -204,16 +186,15 @@ def test_what_lies_in_the_current_folder_hides_no_library(here, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("import no_such_library", r"no cluster \(ModuleNotFoundError: No module"),
-        ("def cluster(: pass", r"no cluster \(SyntaxError: "),
-        ("clusters = 3", "no cluster .*has no attribute 'cluster'"),
-        ("def cluster(): raise OSError('no partition')", r"no cluster \(OSError: no partition\)"),
-        (None, r"no cluster \(ModuleNotFoundError: No module named 'my_cluster'\)"),
+        ("import no_such_library", "(ModuleNotFoundError: No module"),
+        ("def cluster(: pass", "(SyntaxError: "),
+        ("clusters = 3", "has no attribute 'cluster'"),
+        ("def cluster(): raise OSError('no partition')", "(OSError: no partition)"),
+        (None, "(ModuleNotFoundError: No module named 'my_cluster')"),
     ],
 )
 def test_what_cannot_be_imported_is_one_true_line(here, text, line):
     if text is not None:
         (here / "my_cluster.py").write_text(text)
-    with pytest.raises(InputError, match=f"^executor='dask=my_cluster:cluster': .*{line}") as fault:
-        dask.named("my_cluster:cluster")
-    assert "\n" not in str(fault.value)
+    words = f"executor='dask=my_cluster:cluster': |no cluster|{line}"
+    refused(words, dask.named, "my_cluster:cluster")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from helpers.kit import table
 from helpers.toys import Prefix, fits
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -57,10 +58,9 @@ class Scripted:
 
 @pytest.mark.parametrize("executor", ["inline", "local"])
 def test_the_marks_of_a_model_are_those_of_its_rows(executor, home):
-    table = home / "rows.csv"
-    table.write_text("a,y\n" + "".join(f"{i},{i % 7 > 3}\n" for i in range(300)))
+    path = table(home / "rows.csv", "a,y", [f"{i},{i % 7 > 3}" for i in range(300)])
     frame = bench_core.run(
-        data=str(table),
+        data=path,
         learners=["gbrt", "constant"],
         settings=("gbrt.trees=3", "gbrt.learning_rate=500.0"),
         executor=executor,
@@ -112,11 +112,10 @@ def test_scores_come_before_further_fits_so_that_there_are_rows_early():
 
 
 def test_the_reference_goes_first_then_baselines_then_what_others_stand_on(home):
-    table = home / "rows.csv"
-    table.write_text("a,b,y\n" + "".join(f"{i},{i % 5},{i % 7 > 3}\n" for i in range(200)))
+    path = table(home / "rows.csv", "a,b,y", [f"{i},{i % 5},{i % 7 > 3}" for i in range(200)])
     started = []
     bench_core.run(
-        data=str(table),
+        data=path,
         learners=["early-exit", "cegb", "gbrt", "constant"],
         settings=("gbrt.trees=2", "cegb.trees=2", "cegb.tradeoff=0.1", "early-exit.base.trees=3"),
         executor="inline",
@@ -132,8 +131,8 @@ def test_the_reference_goes_first_then_baselines_then_what_others_stand_on(home)
 
 
 def run(**options):
-    given = {"data": "toy-rank", "workers": 2, "audit": "off", **options}
-    return bench_core.run(plugins=("helpers.toys",), **given)
+    usual = {"data": "toy-rank", "workers": 2, "audit": "off", "plugins": ("helpers.toys",)}
+    return bench_core.run(**(usual | options))
 
 
 def errors(result):
@@ -142,21 +141,10 @@ def errors(result):
 
 @linux
 def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home):
-    result = run(
-        learners=["toy-broken", "toy-prefix"],
-        settings=[
-            "toy-broken.how=['raise', 'memory', 'crash', 'exit', 'state']",
-            "toy-prefix.tradeoff=[0.5, 1]",
-        ],
-        timeout=300,
-        memory=1 << 30,
-    )
-    assert result.counts == {
-        "failed": 2,
-        "out-of-memory": 1,
-        "crashed": 2,
-        "ok": 2,
-    }
+    how = "toy-broken.how=['raise', 'memory', 'crash', 'exit', 'state']"
+    both = {"learners": ["toy-broken", "toy-prefix"], "timeout": 300, "memory": 1 << 30}
+    result = run(**both, settings=[how, "toy-prefix.tradeoff=[0.5, 1]"])
+    assert result.counts == {"failed": 2, "out-of-memory": 1, "crashed": 2, "ok": 2}
     found = {title.split("how=")[1].split()[0]: end for title, end in errors(result).items()}
     assert found["raise"][0] == "failed"
     assert found["raise"][1].startswith("RuntimeError: deliberately broken (toys.py:")
@@ -230,14 +218,8 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(home, monkeypatch):
         "    return [Printing]\n"
     )
     monkeypatch.syspath_prepend(home)
-    result = bench_core.run(
-        data="toy-rank",
-        plugins=("helpers.toys", "printing"),
-        learners="printing",
-        settings=["printing.tradeoff=[0.1, 1.0]"],
-        workers=1,
-        audit="off",
-    )
+    asked = {"learners": "printing", "settings": ["printing.tradeoff=[0.1, 1.0]"], "workers": 1}
+    result = run(**asked, plugins=("helpers.toys", "printing"))
     assert result.counts == {"ok": 2}
 
 
@@ -301,9 +283,7 @@ def test_a_message_for_users_stands_alone_and_a_fault_names_its_place():
         except Exception as caught:
             return failure(caught)[1]
 
-    assert said(InputError("model.txt: no model; give another")) == (
-        "model.txt: no model; give another"
-    )
+    assert said(InputError("model.txt: no model; give it")) == "model.txt: no model; give it"
     assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
 
 
@@ -315,14 +295,8 @@ def test_memory_of_children_counts_and_what_holds_it_is_ended(home):
 
 
 def test_rows_say_how_they_ran(home):
-    frame = bench_core.run(
-        data="toy-rank",
-        learners="toy-prefix",
-        settings="toy-prefix.tradeoff=0.1",
-        plugins="helpers.toys",
-        executor="inline",
-        threads=1,
-    ).frame()
+    one = {"learners": "toy-prefix", "settings": "toy-prefix.tradeoff=0.1", "workers": 1}
+    frame = run(**one, executor="inline", threads=1).frame()
     assert set(zip(frame["threads"], frame["workers"], strict=True)) == {(1, 1)}
     assert all(row["machine"].startswith(row["cpu"]) for _, row in frame.iterrows())
     assert not frame["cpu"].str.contains("cores").any()

@@ -14,18 +14,16 @@ from pathlib import Path
 import click
 import pytest
 from helpers import run_toys
-from helpers.run_toys import SETTINGS
+from helpers.run_toys import SETTINGS, export
 from helpers.toys import fits
 
 import bench_core
 from bench_core.api import Interrupted
 from bench_core.cli.run import following, run_command
-from bench_core.execution.events import Event
+from bench_core.planning.plan import Event
 from bench_core.results.store import Store
 
 SCRIPT = Path(run_toys.__file__)
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
-CORES = ["threads", "workers"]
 FITS = 6  # four of toy-prefix, of which one carries the two of toy-stacked
 
 COMMAND = (
@@ -77,10 +75,6 @@ def killed_at(store, event, group, delay):
                 (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
                 break
     assert gone_after(process.pid, 30)
-
-
-def export(store):
-    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 def whole(*words):
@@ -141,9 +135,14 @@ def test_a_killed_run_shows_what_it_finished_and_ends_as_an_undisturbed_one(home
     ends_as(whole()[0], "part.db")
 
 
+BROKEN = {"learners": ["toy-broken", "toy-prefix"], "settings": ["toy-prefix.tradeoff=1.0"]}
+
+
 def run(**options):
     given = {"data": "toy-rank", "executor": "inline", "settings": SETTINGS, **options}
-    return bench_core.run(plugins="helpers.toys", learners=["toy-prefix", "toy-stacked"], **given)
+    return bench_core.run(
+        plugins="helpers.toys", **{"learners": ["toy-prefix", "toy-stacked"], **given}
+    )
 
 
 def test_an_interrupted_run_goes_on_where_it_was(home):
@@ -172,15 +171,8 @@ def test_an_interrupted_run_goes_on_where_it_was(home):
 
 
 def test_failures_are_tried_again_and_successes_are_not(home):
-    options = {
-        "data": "toy-rank",
-        "plugins": "helpers.toys",
-        "executor": "inline",
-        "learners": ["toy-broken", "toy-prefix"],
-        "settings": ["toy-prefix.tradeoff=1.0"],
-    }
     for _ in range(2):
-        bench_core.run(**options)
+        run(**BROKEN)
     assert Counter(fits(home)) == {"toy-broken raise": 2, "toy-prefix 1": 1}
 
 
@@ -246,15 +238,7 @@ def test_a_signal_that_is_lost_in_a_callback_ends_the_command_at_the_next_event(
 
 def test_what_fails_is_tried_as_often_as_asked_and_every_attempt_is_kept(home):
     events = []
-    result = bench_core.run(
-        data="toy-rank",
-        plugins="helpers.toys",
-        executor="inline",
-        learners=["toy-broken", "toy-prefix"],
-        settings=["toy-prefix.tradeoff=1.0"],
-        retries=2,
-        on_event=events.append,
-    )
+    result = run(**BROKEN, retries=2, on_event=events.append)
     assert Counter(fits(home)) == {"toy-broken raise": 3, "toy-prefix 1": 1}
     assert result.counts == {"ok": 1, "failed": 1}
     tried = [a for a in Store().attempts() if a.title.startswith("toy-broken")]

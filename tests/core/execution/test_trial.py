@@ -1,12 +1,12 @@
 import mmap
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import models
+from helpers.kit import refused
 from helpers.toys import Prefix
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,16 +79,9 @@ def test_a_path_is_metered_by_hand_reckoned_costs():
     assert rows[0].cost_max == 3.5
     assert [row.features_used for row in rows] == [2, 3]
     # columns 0 and 1 are codes of one column of the user's table
-    own = (
-        path,
-        examples,
-        PRICES,
-        [parse_metric("accuracy")],
-        "test",
-        1,
-        ("colour", "colour", *"cdef"),
-    )
-    assert [row.features_used for row in score_split(*own).rows] == [1, 2]
+    own = path, examples, PRICES, [parse_metric("accuracy")], "test", 1
+    scored = score_split(*own, ("colour", "colour", *"cdef"))
+    assert [row.features_used for row in scored.rows] == [1, 2]
 
 
 def test_every_path_begins_with_the_best_constant_for_nothing():
@@ -194,9 +187,7 @@ BAD = {
 @pytest.mark.parametrize("line", BAD)
 def test_a_broken_contract_is_named(line):
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
-    with pytest.raises(ContractError) as caught:
-        predict_split(script(*BAD[line]), examples, PRICES, 0)
-    assert line in str(caught.value)
+    refused(line, predict_split, script(*BAD[line]), examples, PRICES, 0, error=ContractError)
 
 
 def test_another_path_on_another_block_is_named(monkeypatch):
@@ -207,8 +198,8 @@ def test_another_path_on_another_block_is_named(monkeypatch):
 
     monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 3))
     examples = Examples(np.zeros((5, models.D), dtype=np.float32), np.zeros(5))
-    with pytest.raises(ContractError, match="3 points on one block and 2 on another"):
-        predict_split(Moody(), examples, PRICES, 0)
+    words = "3 points on one block and 2 on another"
+    refused(words, predict_split, Moody(), examples, PRICES, 0, error=ContractError)
 
 
 def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out():
@@ -219,17 +210,19 @@ def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out():
 
 def test_an_accounting_without_a_bill_is_named():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
-    with pytest.raises(ContractError, match=r"no bill 'model' \(its accountings: path\)"):
-        predict_split(script(good()), examples, PRICES, 0, "model")
+    call = predict_split, script(good()), examples, PRICES, 0, "model"
+    refused("no bill 'model' (its accountings: path)", *call, error=ContractError)
 
 
 def test_no_accounting_bills_less_than_the_audited_path():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     two, one = (Bill(PRICES.acquired(np.arange(k))) for k in (2, 1))
-    for billed, refused in ((two, False), (one, True)):
-        said = Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed})
-        with pytest.raises(ContractError, match="leaves out") if refused else nullcontext():
-            predict_split(script(said), examples, PRICES, 0, "model")
+    full, less = (
+        Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed}) for billed in (two, one)
+    )
+    predict_split(script(full), examples, PRICES, 0, "model")
+    call = predict_split, script(less), examples, PRICES, 0, "model"
+    refused("leaves out", *call, error=ContractError)
 
 
 class Tagged:

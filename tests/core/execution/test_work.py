@@ -1,7 +1,9 @@
 """Job files: done anywhere, in any order, killed and started again, and merged to what one run
 gives."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,28 +15,20 @@ from pathlib import Path
 import pytest
 from helpers import run_toys
 from helpers.kit import refused
-from helpers.run_toys import SETTINGS
+from helpers.run_toys import SETTINGS, export
 from helpers.toys import fits
 
 import bench_core
 from bench_core import InputError, api
-from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
-from bench_core.planning.job_files import read_job, write_jobs
-from bench_core.planning.request import RunRequest
+from bench_core.planning.job_files import job_path, read_job, write_jobs
+from bench_core.planning.plan import silent
 from bench_core.results.merge import merge
 from bench_core.results.store import Store
 
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
-CORES = ["threads", "workers"]  # of a job one each, of a run those of the machine
-TOYS = RunRequest(
-    data=("toy-rank",),
-    learners=("toy-prefix", "toy-stacked"),
-    settings=("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]"),
-    plugins=("helpers.toys",),
-    executor="inline",
-)
+SWEEP = ("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]")
+TOYS = replace(run_toys.TOYS, settings=SWEEP, executor="inline")
 
 
 def cut(request, folder, count):
@@ -47,10 +41,6 @@ def cut(request, folder, count):
 
 def do(folder, number, **more):
     return work(read_job(folder / f"{number}.json"), folder / f"{number}.db", silent, **more)
-
-
-def export(store):
-    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 def shards(folder):
@@ -152,6 +142,22 @@ def test_a_job_of_other_code_is_refused_in_one_line(home):
 def test_a_file_that_is_no_job_is_refused_in_one_line(home, text):
     (home / "1.json").write_text(text)
     refused("not a job file", read_job, home / "1.json")
+
+
+def test_a_folder_or_another_file_is_no_job(home):
+    (home / "rows.csv").write_text("a,b\n1,2\n")
+    for path in (home, home / "rows.csv", Path()):
+        with pytest.raises(InputError, match=re.escape(f"{path}: not a job file")):
+            read_job(job_path(path))
+
+
+def test_a_changed_job_is_refused(home):
+    cut(TOYS, home / "jobs", 1)
+    path = home / "jobs" / "1.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"about": "x"}))
+    with pytest.raises(InputError, match="changed after it was written"):
+        read_job(path)
 
 
 def test_jobs_are_not_written_over_others_nor_without_work(home):

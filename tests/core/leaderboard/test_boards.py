@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from bench_reports.terminal import mark_lines
 from helpers import example
+from helpers.kit import refused
 from helpers.valued_run import ValuedRun, learner_of
 
-from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
 from bench_core.leaderboard.certainty import standings
@@ -223,19 +223,6 @@ def test_a_data_set_on_which_all_failed_still_has_its_board():
     assert [f.learner for f in board.failures] == ["slow"]
 
 
-def test_answers_within_a_budget_are_the_best_affordable_point_of_each_learner():
-    choice = Choice(example.info(), None, example.frame(), "yahoo-sim")
-    found = choice.at(Budget(3500.0)).found
-    assert [(one.learner, round(one.pick.quality, 4), one.pick.cost) for one in found] == [
-        ("miser", 0.795, 3000),
-        ("cegb", 0.78, 500),
-        ("gbrt", 0.7, 2000),
-    ]
-    (setting,) = found[-1].pick.settings
-    assert setting.short == "trees=10"
-    assert [one.repeats for one in found] == [3, 3, 3]
-
-
 def test_an_answer_that_only_some_repeats_can_afford_comes_last():
     made = []
     for seed, cost in ((0, 5.0), (1, 50.0)):
@@ -247,8 +234,7 @@ def test_an_answer_that_only_some_repeats_can_afford_comes_last():
 
 
 def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest():
-    with pytest.raises(UsageError, match=r"did you mean ndcg@5\?"):
-        primary_metric(example.info(), "yahoo-sim", "ndcg@10")
+    refused("did you mean ndcg@5?", primary_metric, example.info(), "yahoo-sim", "ndcg@10")
 
 
 def test_baselines_stand_below_all_others_and_say_what_they_are():
@@ -266,11 +252,7 @@ def test_baselines_stand_below_all_others_and_say_what_they_are():
 
 def shown_within(budgets, reference="gbrt", cheapest=0.0):
     """Of a learner whose rows cost twice the mean, measured under a cap of 3 as well."""
-    points = [
-        ({"trees": 1}, 0.5, 2.0),
-        ({"trees": 2}, 0.8, 6.0),
-        ({"trees": 3}, 0.9, 32.0),
-    ]
+    points = [({"trees": 1}, 0.5, 2.0), ({"trees": 2}, 0.8, 6.0), ({"trees": 3}, 0.9, 32.0)]
     made = example.rows("d", "gbrt", {}, points)
     made += example.rows("d", "gbrt", {}, [({"cap": 3.0}, 0.6, 2.5)])
     frame = pd.DataFrame(made)
@@ -410,8 +392,8 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
     assert board.undefined.startswith("accuracy is not defined on test (fold 0, seed 1)")
     assert board.answer is None
     assert conclusion(board) == (f"No conclusion: {board.undefined}.",)
-    with pytest.raises(UsageError, match=r"no comparison: .* on test \(fold 0, seed 1\)"):
-        pairs_within(run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
+    call = pairs_within, run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0)
+    refused("no comparison: |on test (fold 0, seed 1)", *call, interest=0.01)
 
 
 def test_seeds_with_one_test_set_and_other_validation_rows_are_no_further_test_rows():

@@ -22,6 +22,8 @@ from helpers.levels import of_units_alone
 from helpers.valued_run import ValuedRun
 from threadpoolctl import threadpool_limits
 
+from bench_core.data import Queries
+from bench_core.execution.trial import by_group
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _FREE, _ends, savings
 from bench_core.leaderboard.draws import NO_LIMIT, Draws
@@ -85,15 +87,34 @@ def split(rng, skills, m):
     return made
 
 
-def board(rng, skills, m, blocks, resamples):
+def split_of_patients(rng, skills, patients):
+    """Like ``split``, where units are patients with 4 to 28 visits: what makes a row hard, a
+    learner's errors and half of the costs' spread are the patient's."""
+    groups = Queries.from_sizes(rng.integers(4, 29, patients))
+    of_row, rows = groups.index(), groups.rows
+    hard, dear = rng.normal(0, HARD, patients), rng.normal(0, 0.35, patients)
+    made = []
+    for skill in skills:
+        own = hard + rng.normal(0, LEARNER, patients)
+        noise = rng.normal(0, 2 * POINT, (len(COST), rows)) + rng.normal(0, 2 * HARD, rows)
+        quality = skill[:, None] + own[of_row] + noise
+        spread = np.exp(dear[of_row] + rng.normal(-0.1225, 0.35, (len(COST), rows)))
+        both = np.concatenate([quality, COST[:, None] * spread])
+        means, weights = zip(*(by_group(one, np.ones(rows), groups) for one in both), strict=True)
+        means = np.array(means)
+        made.append(Units(means[: len(COST)], means[len(COST) :], weights[0], weights[0]))
+    return made
+
+
+def board(rng, skills, m, blocks, resamples, split=split):
     valids, tests = split(rng, skills, m), split(rng, skills, m)
-    best = int(valids[0].quality.mean(axis=1).argmax())
+    best = int((valids[0].quality @ valids[0].weights).argmax())
     other = valids[0].quality[best]
     pair = []
     for valid, test in zip(valids, tests, strict=True):
         keys = of_units_alone(valid, test).keys
         pair.append(Candidates.of(valid, test, keys, other, blocks))
-    seed, units = int(rng.integers(1 << 30)), min(m, blocks)
+    seed, units = int(rng.integers(1 << 30)), pair[0].tested
     drawn = [draw(one, resamples, seed) for one in pair]
     aim = share_of(drawn[0].valid_quality.max(axis=1), SHARE)[:, None]
     rows, points = [], []
@@ -106,9 +127,9 @@ def board(rng, skills, m, blocks, resamples):
         rows.append((taken(means.test_quality, within), taken(means.test_cost, sure)))
         points.append(int(sure[0]))
     qualities, cost = map(np.stack, zip(*rows, strict=True))
-    within = of_units(qualities, units)
+    within = of_units(qualities, *units)
     ratio = np.nan_to_num(cost[0] / cost, nan=1.0)
-    logs = of_units(np.log(np.clip(ratio, 1 / _FREE, _FREE)).round(6), units)
+    logs = of_units(np.log(np.clip(ratio, 1 / _FREE, _FREE)).round(6), *units)
     saving = float(np.exp(logs.observed[1]))
     return Found(
         (float(within.observed[1]), *interval(within, np.array([0.0, 1.0]))),
@@ -150,13 +171,13 @@ def held(found, kind, truth):
     return side, float(np.mean(truth)), varies
 
 
-def shares(world, m, blocks, boards, resamples):
+def shares(world, m, blocks, boards, resamples, split=split):
     """How often the intervals of each kind hold the truth, printed too. ``rule`` and ``chosen`` are
     the two truths of a saving, on boards that show one."""
     rng = np.random.default_rng(m)  # the same boards for any number of draws
     skills = np.array({**WORLDS, **EQUAL}[world])
     with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
-        found = [board(rng, skills, m, blocks, resamples) for _ in range(boards)]
+        found = [board(rng, skills, m, blocks, resamples, split) for _ in range(boards)]
     there = [one for one in found if one.shown]
     saved, chosen = true_saving(skills, m), np.array([one.chosen for one in there])
     share = {"shown": len(there) / boards}
@@ -231,6 +252,15 @@ def test_savings_over_splits_hold_the_truth(world, splits):
     assert saving.mean() == pytest.approx(true.mean(), rel=0.02)
     for share, least in ((held, 0.94), (wide, 0.98)):  # less two errors
         assert share >= least - 2 * (least * (1 - least) / len(shown)) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("patients", [20, 60, 150])
+@pytest.mark.parametrize("world", ["clear", "steps", "saturating"])
+def test_savings_over_groups_hold_the_truth(world, patients):
+    share = shares(world, patients, 512, BOARDS, 1000, split_of_patients)
+    for kind, least in (("chosen", 0.94), ("wide", 0.98)):  # less two errors
+        assert share[kind] >= least - 2 * (least * (1 - least) / (BOARDS * share["shown"])) ** 0.5
 
 
 SIZES = [(60, 512), (150, 512), (400, FEW)]

@@ -209,7 +209,9 @@ def test_one_repeat_is_taken_by_seed_and_fold():
     assert first.pick.cost == 45
     assert first.of_repeat()["test_cost"] == 50
     assert first.of_repeat(seed=1)["test_cost"] == 40
-    with pytest.raises(UsageError, match="no point of mine in that repeat"):
+    with pytest.raises(
+        UsageError, match="d: mine has no such repeat; known: seed 0 of fold 0, seed 1"
+    ):
         first.of_repeat(seed=2)
 
 

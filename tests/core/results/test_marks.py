@@ -1,20 +1,18 @@
 """Marks of a search that might have gone on, by eye; budgets as values."""
 
 import math
-from itertools import chain
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from helpers.kit import refused
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench_core.errors import UsageError
 from bench_core.results.budgets import KINDS, Budget, as_budgets, default_budgets
 from bench_core.results.operating_points import (
     best_points,
     operating_points,
-    repeated_paths,
     search_marks,
     with_choices,
 )
@@ -55,22 +53,6 @@ def test_the_path_is_that_of_the_chosen_setting_and_repeat():
     other = rows("a", {1: 0.5, 2: 0.6, 3: 0.5}, seed=1)
     assert marks(rows("a", {1: 0.9, 2: 0.5}) + other) == ()
     assert marks(rows("a", {1: 0.5, 2: 0.9}) + other) == ("not converged",)
-
-
-def test_settings_with_one_path_are_counted_once_per_repeat():
-    path = {1: 0.5, 2: 0.6}
-
-    def repeated(*found):
-        points = operating_points(pd.DataFrame([*chain.from_iterable(found)]), "auc")
-        return repeated_paths(points)["a"]
-
-    assert repeated(rows("a", path)) == 0
-    alike = [rows("a", path, tradeoff=t) for t in (0.1, 0.2, 0.3)]
-    assert repeated(*alike) == 2
-    assert repeated(*alike, rows("a", {1: 0.5, 2: 0.6 + 1e-16 * 2}, tradeoff=0.4)) == 2
-    assert repeated(*alike, rows("a", {1: 0.5}, tradeoff=0.4)) == 2
-    other = [rows("a", {1: q, 2: 0.6}, tradeoff=q, seed=1) for q in (0.1, 0.2, 0.3)]
-    assert repeated(*alike, *other) == 1
 
 
 def test_a_thousandth_in_the_last_tenth_of_the_trees_is_no_more_than_noise():
@@ -144,17 +126,12 @@ def test_a_budget_reads_as_it_is_shown(amount, kind):
 
 @pytest.mark.parametrize("text", ["", "ten", "10,", "-1", "inf", "nan", "10;20", "10 ms"])
 def test_what_is_no_cost_is_refused_in_one_line(text):
-    with pytest.raises(UsageError) as told:
-        as_budgets(text)
-    assert "\n" not in str(told.value)
-    assert "budget" in str(told.value)
+    refused("budget", as_budgets, text)
 
 
 def test_an_unknown_kind_is_refused_with_the_one_that_is_meant():
-    with pytest.raises(UsageError, match="did you mean cap"):
-        as_budgets("cup 10")
-    with pytest.raises(UsageError, match="unknown kind 'average'"):
-        as_budgets("10", "average")
+    refused("did you mean cap", as_budgets, "cup 10")
+    refused("unknown kind 'average'", as_budgets, "10", "average")
 
 
 def test_words_say_what_the_bound_holds_for():

@@ -31,6 +31,20 @@ def test_holm_on_numbers_worked_by_hand():
     assert holm(np.array([0.6, 0.7])) == pytest.approx([1, 1])
 
 
+def test_of_few_units_the_interval_is_students_for_the_spread_of_the_draws():
+    """Of 7 patients with 90 visits; the draws are skewed, so their percentiles are not."""
+    drawn = np.random.default_rng(3).gamma(0.5, 1, (2, 4001)) - 0.5
+    drawn[:, 0] = 0.2, 0.5  # observed
+    found, gap = of_units(drawn, 7, 90), np.array([-1.0, 1.0])
+    error = np.std((gap @ drawn)[1:], ddof=1) * np.sqrt(7 / 6)
+    assert interval(found, gap) == pytest.approx(stats.t(6, 0.3, error).interval(0.95))
+    [one] = differences(found, [(1, 0)], interest=[0.1])
+    assert one.p == pytest.approx(2 * stats.t(6).sf(0.3 / error))
+    inside = np.diff(stats.t(6).cdf((np.array([-0.1, 0.1]) - 0.3) / error))
+    assert one.equivalent == pytest.approx(inside[0], rel=1e-3)
+    assert interval(of_units(drawn, 90), gap) != pytest.approx(interval(found, gap), rel=0.01)
+
+
 def test_interval_and_p_agree_with_students_on_normal_values():
     values = np.random.default_rng(0).normal([[0.0], [0.25]], 1, (2, 120))
     found = level(values)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from bench_core.execution.contract import CUT
-from bench_core.execution.events import Event
+from bench_core.planning.plan import Event
 from bench_core.terminal.progress import Bars, Lines, counting, progress
 from bench_core.terminal.wording import duration
 

@@ -18,15 +18,17 @@ from bench_methods.adapt.linear_step import (
     spread,
 )
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
+from bench_models.l1_regression import PenalisedLoss
 from bench_models.large_model import thresholds
 from bench_models.least_squares import one_blas_thread
+from bench_models.scaling import Scaling
 from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 from sklearn.linear_model import LogisticRegression
 
-from bench_core import DiscountGroup, InputError, Prices, price_list
+from bench_core import DiscountGroup, Examples, Prices, price_list
 
 SHARED = price_list(
     np.array([1.0, 4, 4, 8, 6, 0]),
@@ -44,10 +46,14 @@ def one_thread():
         yield
 
 
+def columns_of(X, share):
+    return Columns.of(X, Scaling.of(X, share), share)
+
+
 def columns(n=40, d=6, seed=0):
     X = np.random.default_rng([seed, 5]).normal(3, 2, size=(n, d)).astype(np.float32)
     some = rows(n, seed)
-    return Columns.of(X, some.share), some
+    return columns_of(X, some.share), some
 
 
 def packed_objective(cols, loss, price):
@@ -140,7 +146,7 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D, share):
     loss0 = np.log1p(np.exp(-sign * right))
     bits = np.zeros((400, 1), np.uint64)
     some = TrainingRows(sign, np.full(400, 1 / 400), loss0, bits, np.zeros(400))
-    cols = Columns.of(X, some.share)
+    cols = columns_of(X, some.share)
     price = GroupPenalty.of(Prices.additive(np.ones(7)), np.full(7, share), cols)
     problem = LinearProblem(cols, some, F0Limit(0.4), D, price)
     turns = 6
@@ -171,7 +177,7 @@ def test_a_wide_problem_is_solved_on_few_columns_as_on_all(share, monkeypatch):
     X = rng.normal(size=(60, d)).astype(np.float32)
     some = rows(60)
     some.sign[:] = np.where(X[:, 7] + X[:, 120] + 0.3 * rng.normal(size=60) > 0, 1.0, -1.0)
-    cols, prices = Columns.of(X, some.share), Prices.additive(np.ones(d))
+    cols, prices = columns_of(X, some.share), Prices.additive(np.ones(d))
     charge = np.full(d, share)
     price = GroupPenalty.of(prices, charge, cols)
     problem = LinearProblem(cols, some, F0Limit(0.3), KullbackLeibler(), price)
@@ -191,21 +197,15 @@ def test_logistic_regression_agrees_with_scikit_learn():
     assert ours.intercepts[0] == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
-def test_columns_are_standardised_and_constant_ones_left_out():
-    X = np.array([[1, 7, np.nan], [3, 7, 2]], dtype=np.float32)
-    cols = Columns.of(X, np.array([0.25, 0.75]))
+def test_constant_columns_are_left_out():
+    X = np.array([[1, 7, np.nan], [3, 7, 2], [3, 7, 6]], dtype=np.float32)
+    cols = columns_of(X, np.array([0.25, 0.5, 0.25]))
     assert cols.which.tolist() == [0, 2]
-    assert cols.centre.tolist() == [2.5, 1.5]  # a missing cell counts as 0
-    assert (0.25 * cols.values[:, 0] + 0.75 * cols.values[:, 1]).tolist() == pytest.approx([0, 0])
-    assert (
-        0.25 * cols.values[:, 0] ** 2 + 0.75 * cols.values[:, 1] ** 2
-    ).tolist() == pytest.approx([1, 1])
+    # means 2.5 and 10 / 3; a missing cell counts as the mean
+    off = np.array([[-1.5, 0.5, 0.5], [0, -4 / 3, 8 / 3]])
+    deviation = np.sqrt([[0.75], [0.5 * (4 / 3) ** 2 + 0.25 * (8 / 3) ** 2]])
+    np.testing.assert_allclose(cols.values, off / deviation)
     assert cols.only(np.array([2, 1])).which.tolist() == [2]
-
-
-def test_infinity_is_refused_with_its_feature():
-    with pytest.raises(InputError, match="feature 1 holds infinity"):
-        Columns.of(np.array([[1, np.inf]], dtype=np.float32), np.ones(1))
 
 
 def test_nested_sets_take_along_what_comes_free():
@@ -215,19 +215,22 @@ def test_nested_sets_take_along_what_comes_free():
     assert sets == [[1, 2], [0, 1, 2, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
 
 
+def l1_sets(X, y, cost):
+    train = Examples(X, np.maximum(y, 0))
+    scaling = Scaling.of(X, train.weights)
+    problem = PenalisedLoss(train, scaling, train.y, np.zeros(1), False)
+    return l1_path(problem, Prices.additive(cost))
+
+
 def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5)).astype(np.float32)
     y = np.where(X @ np.array([0.2, 2.0, 0, -1.0, 0.05]) + 0.5 * rng.normal(size=400) > 0, 1.0, -1)
-    some = TrainingRows(
-        y, np.full(400, 1 / 400), np.zeros(400), np.zeros((400, 1), np.uint64), np.zeros(400)
-    )
-    cols = Columns.of(X, some.share)
-    ours = l1_path(cols, some, Prices.additive(np.ones(5)))
+    ours, z = l1_sets(X, y, np.ones(5)), columns_of(X, np.full(400, 1 / 400)).values.T
     theirs = []
     for c in np.geomspace(1e-3, 1, 40):
         model = LogisticRegression(C=c, l1_ratio=1.0, solver="saga", tol=1e-7, max_iter=5000)
-        used = np.flatnonzero(model.fit(cols.values.T, y).coef_[0]).tolist()
+        used = np.flatnonzero(model.fit(z, y).coef_[0]).tolist()
         if used and used not in theirs:
             theirs.append(used)
     assert [s.tolist() for s in ours[:3]] == theirs[:3]
@@ -239,12 +242,8 @@ def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature():
     x = rng.normal(size=300)
     X = np.column_stack([x, x + 0.1 * rng.normal(size=300)]).astype(np.float32)
     y = np.where(x > 0, 1.0, -1.0)
-    some = TrainingRows(
-        y, np.full(300, 1 / 300), np.zeros(300), np.zeros((300, 1), np.uint64), np.zeros(300)
-    )
     for cost, first in (([1.0, 1.0], 0), ([10.0, 1.0], 1), ([0.0, 0.0], 0)):
-        sets = l1_path(Columns.of(X, some.share), some, Prices.additive(np.array(cost)))
-        assert sets[0].tolist() == [first]
+        assert l1_sets(X, y, np.array(cost))[0].tolist() == [first]
 
 
 @given(st.integers(1, 200), st.integers(1, 30))

@@ -55,8 +55,8 @@ def case(kind, seed):
 def outputs_of(model):
     """What the leaves add (L, K)."""
     if isinstance(model, TreeAverage):
-        trees = model.numbers.ensemble
-        return np.array([model.vectors[int(v)] for v in trees.value[trees.feature < 0]])
+        trees = model.trees
+        return np.array([trees.vectors[int(v)] for v in trees.value[trees.feature < 0]])
     return np.array(model.ensemble.value[model.ensemble.feature < 0][:, None])
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetRF
-from bench_methods.budget_forest.kernels import pairs
 from bench_methods.budget_forest.rf import bag
+from bench_trees.kernels.table_cuts import pairs
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import forest_of

@@ -5,14 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_methods.cronus.cascade import CascadePenalty
-from bench_methods.cronus.initialise import (
-    StageCost,
-    critical_rho,
-    entering,
-    initialise,
-    solve_screened,
-)
-from bench_models.least_squares import Growing, normal_equations, one_blas_thread
+from bench_methods.cronus.initialise import critical_rho, initialise
+from bench_models.least_squares import Growing, one_blas_thread
+from bench_models.priced_squares import RelaxedPenalty, entering, solve_screened
 from helpers.cronus_cases import position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -141,12 +136,13 @@ def test_a_stage_is_the_optimum_of_a_general_convex_solver(seed, arriving, used)
     p = problem(seed, n=80, trees=5, sensors=4)
     rng = np.random.default_rng(seed)
     before = used * rng.random(5) * (rng.random(5) < 0.5)
-    cost = StageCost(rho=0.004, lam=0.004, arriving=arriving, before=before)
-    normal = normal_equations(p, p.weight)
+    cost = RelaxedPenalty(rho=0.004, lam=0.004, arriving=arriving, before=before)
+    growing = Growing(p, p.weight)
+    growing.grow(np.arange(p.trees))
     found = solved(p, cost, cut_off=1e-6)
     squares = before + (arriving * found) ** 2
     price = p.tree_cost @ np.sqrt(squares) + p.sensor_cost @ np.sqrt(p.needs @ squares)
-    value = normal.loss(found) + cost.rho * np.abs(found).sum() + cost.lam * price
+    value = growing.normal.loss(found) + cost.rho * np.abs(found).sum() + cost.lam * price
     best, weights = by_general_solver(p, cost)
     assert value == pytest.approx(best, rel=1e-6)
     np.testing.assert_allclose(found, weights, atol=2e-3)
@@ -203,7 +199,7 @@ def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin():
         sensor_cost=np.array([5.0, 5.0]),
         needs=np.eye(2),
     )
-    cost = StageCost(rho=0.0, lam=0.005, arriving=0.5, before=np.array([0.3, 0.0]))
+    cost = RelaxedPenalty(rho=0.0, lam=0.005, arriving=0.5, before=np.array([0.3, 0.0]))
     found = solved(twins, cost)
     assert found[0] != 0
     assert found[1] == 0

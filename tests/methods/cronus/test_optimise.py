@@ -8,7 +8,7 @@ from bench_methods.cronus.cascade import Cascade, CascadePenalty, optimise, stag
 from bench_methods.cronus.initialise import initialise
 from bench_models.descent import DescentSettings
 from bench_models.least_squares import one_blas_thread
-from bench_models.logistic import sigmoid
+from bench_models.links import sigmoid
 from helpers.cronus_cases import cascade, position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ EITHER = [LETTER, {"base": None}]
 
 
 @pytest.mark.parametrize("how", EITHER, ids=["letter", "constants"])
-@pytest.mark.parametrize("lam", [0.075, 0.08, 0.095])
+@pytest.mark.parametrize("lam", [0.075, 0.08, 0.09])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_row_buys_both_signs_and_its_own_expert_at_no_error(seed, lam, how):
     splits = synthetic(seed)

@@ -13,6 +13,7 @@ from bench_methods.cstc.serving import (
     staged,
 )
 from bench_methods.cstc.tree import NONE, ClassifierTree, Shape, TreePlace, scores_of
+from bench_models.scaling import Scaling
 from helpers.cstc_cases import SHAPES, problem, tree
 
 from bench_core import DiscountGroup, Features, Prices, Task, price_list
@@ -123,7 +124,7 @@ def raw_model(t, prices, task=Task.REGRESSION):
         )
 
     model = Finished(t, {place: anyone(place.node) for place in places(t.shape)})
-    return model, staged(model, Inputs(None, np.ones(d)), prices, task=task, facts={})
+    return model, staged(model, Inputs(None, Scaling.identity(d)), prices, task=task, facts={})
 
 
 @pytest.mark.parametrize("shape", SHAPES)

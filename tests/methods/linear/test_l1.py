@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_methods.linear import L1
-from bench_methods.linear.kernels import descend
 from bench_methods.linear.l1 import MarginalPrices
-from bench_methods.linear.model import Scaling
+from bench_models.l1_kernels import descend
+from bench_models.scaling import Scaling
 from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import DiscountGroup, Examples, Features, Task, price_list
+from bench_core import DiscountGroup, Examples, Task, price_list
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
 
@@ -84,7 +84,7 @@ def test_a_working_set_of_many_columns_ends_at_the_same_path(task, monkeypatch):
     learner = L1(points=8, refit=False, least=0.05, steps=5000, tolerance=1e-9)
 
     whole = learner.fit(train, train, at, FakeContext(task, outputs))
-    monkeypatch.setattr("bench_methods.linear.l1.ALL", 8)  # of 80
+    monkeypatch.setattr("bench_models.l1_regression.ALL", 8)  # of 80
     part = learner.fit(train, train, at, FakeContext(task, outputs))
     assert part.weights == pytest.approx(whole.weights, abs=1e-5)
     assert part.bias == pytest.approx(whole.bias, abs=1e-5)
@@ -169,22 +169,10 @@ def test_the_size_of_labels_and_columns_does_not_matter(scale):
     assert two[-1].scores / scale == pytest.approx(one[-1].scores, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
-def test_a_missing_cell_reads_the_training_mean(hole):
-    train = complete(Task.REGRESSION)
-    model = fit(L1(), train, Task.REGRESSION)
-    X = train.X[:1].copy()
-    X[0, 2] = hole
-    filled = X.copy()
-    filled[0, 2] = np.float32(train.X[:, 2].astype(float).mean())
-    a, b = (list(model.predict_path(Features(x)))[-1].scores for x in (X, filled))
-    assert a == pytest.approx(b, abs=1e-5)
-
-
 def test_standard_columns_count_copies_and_leave_out_what_is_missing():
     X = np.array([[1.0, 5.0], [3.0, np.nan], [np.nan, 5.0]], dtype=np.float32)
     train = Examples(X, np.zeros(3), multiplicity=np.array([1, 3, 4]))
-    standard = Scaling.of(train)
+    standard = Scaling.of(train.X, train.weights)
     # known: once 1, three times 3: mean 2.5; squares 2.25 and 3 x .25 over all eight rows
     assert standard.mean.tolist() == [2.5, 5.0]
     assert standard.scale.tolist() == [pytest.approx(np.sqrt(3 / 8)), 0.0]

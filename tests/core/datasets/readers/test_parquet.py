@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from helpers.kit import refused
 
-from bench_core.datasets.readers.tables import read_table
+from bench_core.datasets.readers.tables import read_features, read_table
+from bench_core.datasets.table_options import TableOptions
+from bench_core.datasets.user_files import read_part
 
 TEXTS = ["red", "blue", None, "red"]
 
@@ -81,10 +83,27 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     refused("pyarrow|pip install|parquet", read_table, path)
 
 
-def test_a_column_of_lists_is_refused_by_name(tmp_path):
+def test_a_column_of_lists_is_refused_by_name_unless_it_is_left_out(tmp_path):
     for k, column in enumerate(([[1, 2], [3]], [{"a": 1}, {"a": 2}])):
-        path = written(tmp_path / f"{k}.parquet", {"x": [1, 2], "odd": column})
-        refused("'odd'|without it", read_table, path)
+        path = written(tmp_path / f"{k}.parquet", {"x": [1, 2], "odd": column, "y": [0, 1]})
+        refused("'odd'|of type|drop=['odd']", read_features, [read_table(path)], ["x", "odd"])
+        part = read_part(path, TableOptions(label="y", drop=("odd",)))
+        assert part.columns == ("x",)
+
+
+def test_integers_that_float64_merges_are_refused(tmp_path):
+    for first in (2**63, -(2**60)):
+        kind = pa.uint64() if first > 0 else pa.int64()
+        column = pa.array([first + k for k in range(60)], kind)
+        path = written(tmp_path / "x.parquet", {"x": column})
+        refused("'x'|beyond 2^53|subtract a constant", read_features, [read_table(path)], ["x"])
+    path = written(tmp_path / "x.parquet", {"x": pa.array([2**60, 0, None] * 20, pa.int64())})
+    assert np.nanmax(read_features([read_table(path)], ["x"])[0]["x"]) == 2.0**60
+
+
+def test_a_text_called_parquet_says_so(tmp_path):
+    (tmp_path / "x.parquet").write_text("a,b\n1,2\n")
+    refused("not a Parquet file|rename it to .csv", read_table, tmp_path / "x.parquet")
 
 
 def test_a_file_that_is_empty_or_cut_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Planning and running a request, and repeating a trial; shared by the command line and Python."""
+"""Planning and running a request, and repeating a trial; for the command line and Python."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench_core.api.result import Result
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
 from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import InputError, UsageError, option
-from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
+from bench_core.execution.runner import RunResult, carry_out, carry_out_audit
 from bench_core.metrics.evaluation import given_metrics
 from bench_core.parameters import is_learner
-from bench_core.planning.plan import Plan
+from bench_core.planning.plan import Event, OnEvent, Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest, given_from_python
@@ -63,26 +61,26 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
     )
 
 
-def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
+def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> RunResult:
     """Plan a request and run the work that the store lacks."""
     check_writable(store_path(request.store))  # before hours of work
     plan = planned(request, registry, notify)
     return _done(plan, replace(request, executor=plan.executor), registry, notify)
 
 
-def audited(run: str, request: RunRequest, notify: OnEvent) -> Result:
+def audited(run: str, request: RunRequest, notify: OnEvent) -> RunResult:
     """Replay every query and every point of a stored run's finished trials."""
     if request.executor.startswith("dask"):
         place = option("executor", request.executor)
         raise UsageError(f"{place}: an audit runs on this machine; choose local or inline")
     kept = Store(store_path(request.store))
     with open_writer(kept.path) as writer:
-        return Result.made_of(carry_out_audit(kept, kept.resolve(run), request, writer, notify))
+        return carry_out_audit(kept, kept.resolve(run), request, writer, notify)
 
 
 def repriced(
     run: str, data: Sequence[str], request: RunRequest, registry: Registry, notify: OnEvent
-) -> Result:
+) -> RunResult:
     """Bill a stored run's trials under the costs of the request, from their fitted models."""
     kept = Store(store_path(request.store))
     plan, request = plan_reprice(kept, run, data, request, registry)
@@ -91,18 +89,14 @@ def repriced(
     return _done(plan, request, registry, notify)
 
 
-def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
+def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) -> RunResult:
     with ExitStack() as stack:
         writer, cluster = stack.enter_context(open_writer(store_path(request.store))), None
         if request.executor.startswith("dask"):
             from bench_core.execution.dask import on_cluster
 
             cluster = stack.enter_context(on_cluster(plan, request, writer))
-        try:
-            return Result.made_of(carry_out(plan, request, registry, writer, notify, cluster))
-        except Interrupted as stop:
-            stop.result = Result.made_of(stop.result)  # of the finished work
-            raise
+        return carry_out(plan, request, registry, writer, notify, cluster)
 
 
 _SAME = ("learner", "params", "dataset", "fold", "seed")

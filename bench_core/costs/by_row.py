@@ -1,0 +1,168 @@
+"""Prices by row: a call is billed by its tokens, a feature by the seconds that it took.
+
+``ByRow`` says which sensors have the prices of which columns (``Examples.price_columns``). Bound to
+rows, as ``PricedRows``, it bills them. A *quoted* price is known before the purchase: models see
+it. A *metered* one is known afterwards, and hidden from models. Learners train on the mean prices
+of the training rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_core.costs.model import Acquired, CostModel, Counts, SensorPrices, pays_by_row
+from bench_core.costs.shipped import from_json, to_json
+from bench_core.data import Examples, Queries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByRow:
+    """Cost model in which some sensors have a price for each row.
+
+    ``base`` prices the other sensors, and has the training mean of those ``priced`` (k,),
+    ascending. ``column`` (k,) are their columns of ``Examples.price_columns``, ``quoted`` (k,) is
+    True if a price is known before the purchase.
+    """
+
+    name: ClassVar[str] = "by-row"
+    options: ClassVar[tuple[str, ...]] = ()
+
+    base: SensorPrices
+    priced: IntArray  # (k,)
+    column: IntArray  # (k,)
+    quoted: BoolArray  # (k,)
+
+    @property
+    def by_row(self) -> bool:
+        """True if a row's bill does not depend on other rows of its query."""
+        return pays_by_row(self.base)
+
+    @property
+    def unit(self) -> str:
+        """Unit of prices."""
+        return self.base.unit
+
+    @property
+    def features(self) -> int:
+        """Number of features d."""
+        return self.base.features
+
+    @property
+    def sensors(self) -> int:
+        """Number of sensors s."""
+        return self.base.sensors
+
+    @property
+    def everything(self) -> float:
+        """Mean price of all features for one row."""
+        return self.base.everything
+
+    def sensors_of(self, feature: int) -> Int32Array:
+        """Sensors that a feature needs."""
+        return self.base.sensors_of(feature)
+
+    def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
+        """Price at the mean prices of the training rows; ``on`` bills the rows' own prices."""
+        return self.base.feature_cost(acquired, queries)
+
+    def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
+        """Price (rows,), or (1,) if equal, of the evaluated splits and trees."""
+        return self.base.evaluation_cost(splits, trees, rows)
+
+    def surrogate(self, train: Examples) -> SensorPrices:
+        """The mean prices of the training rows."""
+        return self.base.surrogate(train)
+
+    def on_average(self, train: Examples) -> Self:
+        """Return the same model with the mean prices of these rows, copies counted."""
+        assert train.price_columns is not None
+        sensor, paid = self.base.sensor.copy(), train.price_columns[:, self.column]
+        sensor[self.priced] = np.average(paid, axis=0, weights=train.weights)
+        return replace(self, base=replace(self.base, sensor=sensor))
+
+    def on(self, price_columns: FloatArray) -> "PricedRows":
+        """Return the model for rows with these ``Examples.price_columns`` (n, c)."""
+        of = self.base, self.priced, self.column, self.quoted
+        return PricedRows(*of, np.asarray(price_columns[:, self.column], dtype=np.float64))
+
+    def state(self) -> dict[str, Any]:
+        """Base prices and the priced sensors."""
+        own = {name: getattr(self, name) for name in ("priced", "column", "quoted")}
+        return {"base": to_json(self.base), **own}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Inverse of ``state``."""
+        base: Any = from_json(state["base"])
+        priced, column = (np.asarray(state[name], np.int64) for name in ("priced", "column"))
+        return cls(base, priced, column, np.asarray(state["quoted"], dtype=bool))
+
+    @classmethod
+    def from_options(
+        cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
+    ) -> Self:
+        """Refuse: objects among the costs of a file give prices by row."""
+        raise ValueError("prices by row are objects among the costs; leave the key out")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedRows(ByRow):
+    """Prices of n rows: ``paid`` (n, k) are those of the ``priced`` sensors."""
+
+    paid: FloatArray
+
+    def rows(self, rows: IntArray) -> "PricedRows":
+        """Return the prices of some rows."""
+        return replace(self, paid=self.paid[rows])
+
+    def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
+        """Price (n,) of the purchases of these rows."""
+        return self.fixed().feature_cost(acquired, queries) + self.own_cost(acquired)
+
+    def fixed(self) -> SensorPrices:
+        """The base with price 0 for the priced sensors."""
+        sensor = self.base.sensor.copy()
+        sensor[self.priced] = 0.0
+        return replace(self.base, sensor=sensor)
+
+    def own_cost(self, acquired: Acquired) -> FloatArray:
+        """Price (n,) of the purchases that have prices by row."""
+        total = np.zeros(len(self.paid))
+        for k, sensor in enumerate(self.priced.tolist()):
+            word, bit = np.uint64(1) << np.uint64(sensor % 64), acquired.bits[:, sensor // 64]
+            total += np.where(bit & word != 0, self.paid[:, k], 0.0)
+        return total
+
+    def price(self) -> FloatArray:
+        """Price of each sensor for each row, (n, s)."""
+        each = np.tile(self.base.sensor, (len(self.paid), 1))
+        each[:, self.priced] = self.paid
+        return each
+
+    def metered(self) -> BoolArray:
+        """True for sensors (s,) whose price is known only after the purchase."""
+        hidden = np.zeros(self.sensors, dtype=bool)
+        hidden[self.priced[~self.quoted]] = True
+        return hidden
+
+
+def on_rows(costs: CostModel, examples: Examples, rows: IntArray | slice) -> CostModel:
+    """Return the cost model for these rows of a split."""
+    if not isinstance(costs, ByRow):
+        return costs
+    assert examples.price_columns is not None
+    return costs.on(examples.price_columns[rows])
+
+
+def with_known_prices(examples: Examples, costs: CostModel) -> Examples:
+    """Return the rows with the prices that models may see before a purchase."""
+    if not isinstance(costs, ByRow) or not costs.quoted.any() or not len(examples):
+        return examples
+    assert examples.price_columns is not None
+    prices = np.tile(costs.base.sensor, (len(examples), 1))
+    quoted = examples.price_columns[:, costs.column[costs.quoted]]
+    prices[:, costs.priced[costs.quoted]] = quoted
+    return replace(examples, prices=prices)
