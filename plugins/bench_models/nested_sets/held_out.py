@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from bench_core import Examples, Task
+from bench_core import Examples, Queries, Task
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_models.dictionary import sums
 from bench_models.nested_sets.subsets import Subsets, rows_of
@@ -65,6 +65,18 @@ def divided(
         if held >= enough:
             break
     return divisions
+
+
+def joined(parts: Sequence[Examples]) -> Examples:
+    """The rows of all parts; a part without multiplicity has one copy of each row."""
+    copies, queries = None, None
+    if any(part.multiplicity is not None for part in parts):
+        copies = np.concatenate([part.weights for part in parts]).astype(np.int64)
+    if parts[0].queries is not None:
+        sizes = [part.queries.sizes for part in parts if part.queries is not None]
+        queries = Queries.from_sizes(np.concatenate(sizes))
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    return Examples(X, y, queries, copies)
 
 
 def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
