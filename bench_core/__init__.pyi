@@ -15,6 +15,7 @@ from .class_names import remember_class as remember_class
 from .costs.bill import Acquired as Acquired
 from .costs.bill import Bill as Bill
 from .costs.bill import Prediction as Prediction
+from .costs.by_row import ByRow as ByRow
 from .costs.cost_file import read_costs as read_costs
 from .costs.model import CostModel as CostModel
 from .costs.model import DiscountGroup as DiscountGroup

@@ -104,6 +104,8 @@ class CompleteDataset(Dataset, Protocol):
     """Table that names a user's own files, for messages; "" for a publisher's files."""
     homepage: ClassVar[str] = ""
     """Address of the publisher's page."""
+    licence: ClassVar[str] = ""
+    """Licence that the publisher states, "none stated" if none; "" if this does not say."""
     downloads: ClassVar[tuple[Any, ...]] = ()
     """Files that can be downloaded (``Download``); () if a licence has to be accepted."""
     sums: ClassVar[Mapping[str, str]] = MappingProxyType({})

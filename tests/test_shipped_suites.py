@@ -18,7 +18,7 @@ from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
 
 OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
-OTHERS = ("afa", "all-real", "apis", "ltr", "medical")
+OTHERS = ("afa", "all-real", "apis", "llm-cascade", "ltr", "medical", "solvers")
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,7 @@ def key_of(
     whole = hashlib.sha256(repr(facts).encode())
     for rows in (splits.train, splits.valid):
         queries = None if rows.queries is None else rows.queries.boundaries
-        arrays: tuple[Any, ...] = (rows.X, rows.y, queries, rows.multiplicity)
+        arrays: tuple[Any, ...] = (rows.X, rows.y, queries, rows.multiplicity, rows.price_columns)
         for array in arrays:
             if array is not None:
                 whole.update(f"|{array.dtype}|{array.shape}|".encode())

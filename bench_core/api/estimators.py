@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from os import PathLike
@@ -41,6 +41,9 @@ from bench_core import __version__
 from bench_core.api.arguments import checked_metric, costs_of, priced_names
 from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.by_row import with_known_prices
+from bench_core.costs.cost_file import price_columns_of
+from bench_core.costs.price_table import PriceColumn, columns_named
 from bench_core.data import MOST_ROWS, Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
@@ -58,7 +61,7 @@ from bench_core.datasets.traced_columns import (
     traced,
     under_input_costs,
 )
-from bench_core.datasets.user_arrays import data_frame, grouped_rows, row_values
+from bench_core.datasets.user_arrays import data_frame, grouped_rows, row_values, without_prices
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError, InputError
@@ -127,10 +130,14 @@ class _Budgeted(BaseEstimator):
             f for encoding in encodings or plain_encodings(columns) for f in encoding.features
         )
         prices = unit_prices(d, encodings)
-        splits = Splits(train, valid, valid, prices, task, classes, names, encodings=encodings)
+        facts = prices, task, classes, names
+        splits = Splits(train, valid, valid, *facts, encodings=encodings)
+        splits = replace(splits, price_columns=self._price_columns)
         with _as_value_errors():
             registry = _installed()
             splits, self._sensors = self._priced(splits, registry, steps)
+            train, valid = (with_known_prices(part, splits.costs) for part in (train, valid))
+            splits = replace(splits, train=train, valid=valid, test=valid)
             metric: Metric = (
                 checked_metric(self.metric)
                 if self.metric is not None and not isinstance(self.metric, str)
@@ -173,7 +180,10 @@ class _Budgeted(BaseEstimator):
         if self.costs is None:
             return splits, sensors_of(splits).names
         models, fault = registry.cost_models, None
-        if (before := traced(steps, self.n_features_in_)) is not None:
+        places = self._price_places  # of outputs that are not features
+        if (before := traced(steps, self.n_features_in_ + len(places))) is not None:
+            kept = (made_of for k, made_of in enumerate(before.sources) if k not in places)
+            before = before._replace(sources=tuple(kept))
             sizes = [len(encoding.features) for encoding in self.encodings_] or [
                 1
             ] * self.n_features_in_
@@ -223,8 +233,9 @@ class _Budgeted(BaseEstimator):
             block, chosen, _ = gather(Features(rows.X, whole), part)
             units = block.queries or Queries(np.array([0, len(chosen)]))
             copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-            both = rows.queries and units, copies, rows.groups and units
-            divided.append(Examples(block.X, rows.y[chosen], *both))
+            paid = None if rows.price_columns is None else rows.price_columns[chosen]
+            more = rows.queries and units, copies, rows.groups and units, paid
+            divided.append(Examples(block.X, rows.y[chosen], *more))
         return divided[0], divided[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
@@ -295,6 +306,8 @@ class _Budgeted(BaseEstimator):
         """Return scores (n,) or (n, K) at the chosen point, the cost of each row (n,), and the
         sensors that it buys (n, s)."""
         check_is_fitted(self)
+        there = (columns_by_name(X) or ()) if self._by_row else ()
+        X, paid = self._without_prices(X, [one for one in self._by_row if one.column in there])
         X, named = self._table(X), self.encodings_
         how = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
         X = validate_data(
@@ -305,10 +318,14 @@ class _Budgeted(BaseEstimator):
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
         back = np.argsort(order)  # the caller's order
-        scores, cost, bought = self._at_point(X[order], groups)
+        if paid is None and self._by_row:  # at the mean prices
+            paid = np.full((len(X), len(self._price_columns)), np.nan)
+        of_rows = np.zeros(len(X)), groups, None, None, None if paid is None else paid[order]
+        unlabelled = with_known_prices(Examples(X[order], *of_rows), self.cost_model_)
+        scores, cost, bought = self._at_point(unlabelled)
         return scores[back], cost[back], bought[back]
 
-    def _at_point(self, X: Any, groups: Queries | None) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _at_point(self, unlabelled: Examples) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return scores, costs and purchases of all rows at the chosen point."""
         position, whole, parts = self.position_, self.model_, []
         costs, classes = self.cost_model_, len(getattr(self, "classes_", ()))
@@ -320,9 +337,12 @@ class _Budgeted(BaseEstimator):
             whole = SimpleNamespace(
                 predict_path=lambda rows: islice(self.model_.predict_path(rows), first, last)
             )
-        for _, rows in blocks(Features(X, groups)):
-            unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
-            path = predict_split(whole, unlabelled, costs, classes, caps=self.caps_, kept=position)
+        for here, rows in blocks(unlabelled.features):
+            paid = unlabelled.price_columns
+            paid = None if paid is None else paid[here]
+            of_rows = unlabelled.y[here], rows.queries, None, None, paid, rows.prices
+            part = Examples(rows.X, *of_rows)
+            path = predict_split(whole, part, costs, classes, caps=self.caps_, kept=position)
             assert path.acquired is not None
             each = path.scores[position].copy(), path.cost[position].copy(), path.acquired.unpack()
             parts.append(each)
@@ -394,6 +414,7 @@ class _Budgeted(BaseEstimator):
             "stand_in": False,
             "unit": self.cost_model_.unit,
             "everything": self.cost_model_.everything,
+            "price_columns": self._price_columns,
             "provenance": {"version": __version__},
             "budget": None
             if amount is None
@@ -411,10 +432,12 @@ class _Budgeted(BaseEstimator):
         self, X: Any, y: Any, queries: Any = None, weight: Any = None, *, ranking: bool, **more: Any
     ) -> Examples:
         """Return X as float32 (n, d) and y (n,) as rows to learn from. Raises ValueError."""
-        rows, y = self._checked(X, y, y_numeric=True, **more)
-        return self._rows(rows, y.astype(np.float64), queries, weight, ranking)
+        rows, y, paid = self._checked(X, y, y_numeric=True, **more)
+        return self._rows(rows, y.astype(np.float64), paid, queries, weight, ranking)
 
-    def _rows(self, X: Any, y: Any, queries: Any, weight: Any, ranking: bool) -> Examples:
+    def _rows(
+        self, X: Any, y: Any, paid: Any, queries: Any, weight: Any, ranking: bool
+    ) -> Examples:
         """Return rows that represent ``weight`` copies each; rows of weight 0 are left out."""
         if ranking and not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
             raise ValueError(f"y holds grades, which must be from 0 to {LARGEST_GRADE:g}")
@@ -427,11 +450,32 @@ class _Budgeted(BaseEstimator):
             if units is not None:
                 ids = None if queries is None else np.asarray(queries)[order]
                 units = _order(ids, len(order), name)[1]
-        both = None if copies is None else copies[order], None if ranking else units
-        return Examples(X[order], y[order], units if ranking else None, *both)
+        of_rows = None if copies is None else copies[order], None if ranking else units
+        paid = None if paid is None else paid[order]
+        return Examples(X[order], y[order], units if ranking else None, *of_rows, paid)
 
-    def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any]:
-        """Return X as float32 (n, d), text encoded, and y (n,). ``reset``: fit the encodings."""
+    def _without_prices(
+        self, X: Any, sensors: Sequence[PriceColumn]
+    ) -> tuple[Any, FloatArray | None]:
+        """Return X without the columns of prices of some sensors, and the prices by row (n, c), NaN
+        for those of the others; None without sensors."""
+        if not sensors:
+            return X, None
+        with _as_value_errors():
+            X, known = without_prices(X, "X", sensors)
+        paid = np.full((len(known), len(self._price_columns)), np.nan)
+        paid[:, [*map(self._price_columns.index, columns_named(sensors))]] = known
+        return X, paid
+
+    def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any, Any]:
+        """Return X as float32 (n, d), text encoded, y (n,), and prices by row (n, c) or None.
+        ``reset``: fit the encodings."""
+        if reset:
+            with _as_value_errors():
+                self._by_row = () if self.costs is None else price_columns_of(costs_of(self.costs))
+            self._price_columns, names = columns_named(self._by_row), [*(columns_by_name(X) or ())]
+            self._price_places = {names.index(c) for c in self._price_columns if c in names}
+        X, paid = self._without_prices(X, self._by_row)
         X = self._table(X, reset)
         if reset:
             self.encodings_ = self._text_encodings(X)
@@ -446,7 +490,7 @@ class _Budgeted(BaseEstimator):
             self.offsets_ = np.array([offset or 0.0 for offset in found])
             if (lost := [j for j, offset in enumerate(found) if offset == 0]) != []:
                 warnings.warn(f"float32 merges values of the columns {lost} of X", stacklevel=3)
-        return self._cells(X), y
+        return self._cells(X), y, paid
 
     def _table(self, X: Any, reset: bool = False) -> Any:
         """Return tables that numpy cannot convert as pandas frames, sparse matrices as arrays,
@@ -538,13 +582,14 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     ) -> Self:
         """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row. Rows
         of a group (n,), such as a patient, stay in one part."""
-        rows, labels = self._checked(X, y)
+        rows, labels, paid = self._checked(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, rows)
             if groups is not None:
                 with _as_value_errors():
                     groups = row_values(groups, "groups", len(rows)).to_numpy()[copies > 0]
+            paid = None if paid is None else paid[copies > 0]
             rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -555,12 +600,13 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         self.turned_ = self.positive is not None and self.positive == self.classes_[0]
         valid = None
         if X_val is not None:
-            others, y_val = self._checked(X_val, y_val, reset=False)
+            others, y_val, of_val = self._checked(X_val, y_val, reset=False)
             if unknown := set(np.unique(y_val)) - set(self.classes_):
                 raise ValueError(f"y_val holds {min(unknown)!r}, which is not a class of y")
-            valid = Examples(others, self._turned(np.searchsorted(self.classes_, y_val)))
+            y_val = self._turned(np.searchsorted(self.classes_, y_val))
+            valid = Examples(others, y_val, price_columns=of_val)
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
-        known = self._rows(rows, self._turned(numbers), groups, sample_weight, False)
+        known = self._rows(rows, self._turned(numbers), paid, groups, sample_weight, False)
         return self._fit(known, valid, task, len(self.classes_))
 
     def _turned(self, numbers: Any) -> FloatArray:

@@ -391,6 +391,8 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     cls, about = registry.dataset(name), registry.about_dataset(name)
     seeds = ", new splits for each seed" if "seed" in about.depends_on else ""
     lines = [f"  {about.title}", f"  task: {about.task}", f"  folds: {about.folds}{seeds}"]
+    if about.licence:
+        lines.append(f"  licence: {about.licence}")
     if about.stand_in_for:
         lines.append(f"  stand-in for {about.stand_in_for} if its files are absent")
     lines += [*_doc(cls), *_parameters("Options", cls, name), ""]

@@ -6,7 +6,7 @@ it. A *metered* one is known afterwards, and hidden from models. Learners train 
 of the training rows.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -84,9 +84,15 @@ class ByRow:
         return replace(self, base=replace(self.base, sensor=sensor))
 
     def on(self, price_columns: FloatArray) -> "PricedRows":
-        """Return the model for rows with these ``Examples.price_columns`` (n, c)."""
-        of = self.base, self.priced, self.column, self.quoted
-        return PricedRows(*of, np.asarray(price_columns[:, self.column], dtype=np.float64))
+        """Return the model for rows with these ``Examples.price_columns`` (n, c), NaN for the mean
+        price of the training rows."""
+        paid = np.asarray(price_columns[:, self.column], dtype=np.float64)
+        paid = np.where(np.isnan(paid), self.base.sensor[self.priced], paid)
+        return PricedRows(self.base, self.priced, self.column, self.quoted, paid)
+
+    def of_columns(self, columns: Sequence[Sequence[int]]) -> Self:
+        """Prices of features made of columns, as ``SensorPrices.of_columns``."""
+        return replace(self, base=self.base.of_columns(columns))
 
     def state(self) -> dict[str, Any]:
         """Base prices and the priced sensors."""
@@ -162,7 +168,5 @@ def with_known_prices(examples: Examples, costs: CostModel) -> Examples:
     if not isinstance(costs, ByRow) or not costs.quoted.any() or not len(examples):
         return examples
     assert examples.price_columns is not None
-    prices = np.tile(costs.base.sensor, (len(examples), 1))
-    quoted = examples.price_columns[:, costs.column[costs.quoted]]
-    prices[:, costs.priced[costs.quoted]] = quoted
-    return replace(examples, prices=prices)
+    own = costs.on(examples.price_columns)
+    return replace(examples, prices=np.where(own.metered(), costs.base.sensor, own.price()))

@@ -8,7 +8,7 @@ whatever stands before it. Titles decide only among columns that fit equally wel
 import csv
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
@@ -53,6 +53,11 @@ class PriceColumn(NamedTuple):
         patterns = [".*".join(map(re.escape, text.split("*"))) for text in self.features]
         whole = re.compile("|".join(patterns), re.DOTALL)
         return [name for name in names if whole.fullmatch(name) and name != self.column]
+
+
+def columns_named(sensors: Iterable[PriceColumn]) -> tuple[str, ...]:
+    """Return the columns of the prices of sensors, each once."""
+    return tuple(dict.fromkeys(priced.column for priced in sensors))
 
 
 @dataclass(frozen=True, slots=True)

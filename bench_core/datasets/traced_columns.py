@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples
@@ -139,10 +140,14 @@ def under_input_costs(
     elif count is not None:
         used = [*range(len(names))]
     few, number = tuple(names[j] for j in used), {j: k for k, j in enumerate(used)}
-    rows = Examples(np.zeros((0, len(used)), np.float32), np.zeros(0))
+    paid, copies = splits.train.price_columns, splits.train.multiplicity
+    n = 0 if paid is None else len(paid)  # rows have prices alone
+    copies = None if paid is None else copies
+    rows = Examples(np.zeros((n, len(used)), np.float32), np.zeros(n), None, copies, None, paid)
     facts = unit_prices(len(used)), splits.task, splits.classes, few
-    inputs = with_costs(Splits(rows, rows, rows, *facts), source, models, others=names)
-    if not isinstance(inputs.costs, SensorPrices):
+    inputs = Splits(rows, rows, rows, *facts, price_columns=splits.price_columns)
+    inputs = with_costs(inputs, source, models, others=names)
+    if not isinstance(inputs.costs, SensorPrices | ByRow):
         raise InputError(
             f"costs: cost model {inputs.costs.name!r} has no prices for columns that share an "
             "output; give prices by name"

@@ -16,11 +16,18 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.frames import polars_of
+from bench_core.costs.price_table import columns_named
 from bench_core.costs.shipped import MODELS
+from bench_core.data import Examples
 from bench_core.datasets.pricing import CostSource, by_transformer, with_costs
 from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.traced_columns import traced, under_input_costs
-from bench_core.datasets.user_arrays import array_splits, data_frame, row_values
+from bench_core.datasets.user_arrays import (
+    array_splits,
+    data_frame,
+    row_values,
+    without_prices,
+)
 from bench_core.errors import InputError, UsageError, check_memory, one_line, unknown
 from bench_core.splits import SPLITS, Splits
 
@@ -60,8 +67,13 @@ def transformer_splits(
     rows: dict[str, list[Any]] = {}  # of each part the numbers of its rows, labels, ids, splits
     first = 0
     for name, part in inputs.items():
-        frame, values = _taken_out("X" if name == "train" else name, *part, options.drop)
-        rows[name] = [pd.DataFrame({"row": np.arange(first, first + len(frame))}), *values]
+        called = "X" if name == "train" else name
+        frame, values = _taken_out(called, *part, options.drop)
+        numbers = pd.DataFrame({"row": np.arange(first, first + len(frame))})
+        if sensors := options.prices_by_row:
+            frame, prices = without_prices(frame, called, sensors)
+            numbers[[*columns_named(sensors)]] = prices
+        rows[name] = [numbers, *values]
         frames[first] = frame
         first += len(frame)
     kinds = {type(frame).__module__.partition(".")[0] for frame in frames.values()}
@@ -102,14 +114,17 @@ def transformer_splits(
         *parts["train"],
         valid=parts["valid"],
         test=parts["test"],
-        options=replace(options, task=task, drop=(), keep_column=(), cv=0, share=()),
+        options=replace(
+            options, task=task, drop=(), keep_column=(), cv=0, share=(), prices_by_row=()
+        ),
     )
     notes = tuple(dict.fromkeys((*divided.notes, *final.notes)))
-    copies = {  # the rows have the order of ``divided``
-        name: replace(getattr(final, name), multiplicity=getattr(divided, name).multiplicity)
-        for name in SPLITS
-    }
-    return _priced(replace(final, notes=notes, **copies), owners, steps, costs), steps
+    facts: dict[str, Any] = {"notes": notes, "price_columns": divided.price_columns}
+    for name in SPLITS:  # the rows have the order of ``divided``
+        before: Examples = getattr(divided, name)
+        both = {"multiplicity": before.multiplicity, "price_columns": before.price_columns}
+        facts[name] = replace(getattr(final, name), **both)
+    return _priced(replace(final, **facts), owners, steps, costs), steps
 
 
 def _priced(splits: Splits, owners: Sequence[str], steps: Any, costs: CostSource | None) -> Splits:

@@ -7,7 +7,7 @@ Rows are grouped by query, with queries in order of first appearance.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core._io.digests import digest
-from bench_core._io.frames import pandas_of
-from bench_core.arrays import IntArray
+from bench_core._io.frames import pandas_of, polars_of
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.costs.price_table import PriceColumn, columns_named
 from bench_core.costs.shipped import to_json
 from bench_core.data import MOST_ROWS, Queries, Task
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
-from bench_core.datasets.user_data import TablePart, columns_of_prices, splits_of
+from bench_core.datasets.user_data import (
+    TablePart,
+    columns_of_prices,
+    prices_of_rows,
+    splits_of,
+)
 from bench_core.errors import InputError, unknown
 from bench_core.option_fields import listed
 from bench_core.protocols import Source
@@ -140,7 +146,7 @@ def _part(
     )
     table = with_decimal_commas(table) if options.decimal == "," else table
     table, notes = with_days(table, texts=options.dates)
-    prices = columns_of_prices(table, options)
+    prices = columns_of_prices(table, options.prices_by_row)
     by_row = {priced.column for priced in options.prices_by_row}
     weights, copies = column_of(weight, "sample_weight"), None
     if weights is not None:
@@ -208,6 +214,23 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}; give a table (n, d)")
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), False
+
+
+def without_prices(X: Any, name: str, sensors: Sequence[PriceColumn]) -> tuple[Any, FloatArray]:
+    """Return a table without the columns of prices of ``sensors``, and these columns (n, c), each
+    once. Raises InputError as files do."""
+    frame, named = data_frame(X, name)
+    if not named:
+        called = ", ".join(columns_named(sensors))
+        raise InputError(
+            f"{name} has no names; its costs name columns of prices ({called}): give a data frame"
+        )
+    table = DataTable(Path(name), frame, lambda row: f"{name}, row {row}")
+    columns = columns_of_prices(table, sensors)
+    rest = frame.drop(columns=[column.name for _, column in columns])
+    prices = prices_of_rows(columns, rest)
+    assert prices is not None
+    return (rest if polars_of(X) is None else X[[*rest]]), prices
 
 
 def check_order(X: Any, values: Any, name: str) -> None:

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.price_table import PriceColumn
+from bench_core.costs.price_table import PriceColumn, columns_named
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import unit_prices
 from bench_core.datasets.readers.tables import (
@@ -138,11 +138,11 @@ PricedColumns = Sequence[tuple[PriceColumn, DataColumn]]
 
 
 def columns_of_prices(
-    table: DataTable, options: TableOptions, others: Collection[str] = ()
+    table: DataTable, sensors: Sequence[PriceColumn], others: Collection[str] = ()
 ) -> PricedColumns:
     """Return the columns of prices in a table. Raises InputError for unknown ones, and for the
     columns ``others``, which have another role."""
-    for priced in options.prices_by_row:
+    for priced in sensors:
         what = ""
         if priced.column not in table.names:
             what = unknown("column", priced.column, table.names)
@@ -150,11 +150,11 @@ def columns_of_prices(
             what = f"column {priced.column!r} has another role"
         if what:
             raise InputError(f"{table.path}: prices of sensor {priced.sensor!r}: {what}")
-    return [(priced, table.column(priced.column)) for priced in options.prices_by_row]
+    return [(priced, table.column(priced.column)) for priced in sensors]
 
 
-def with_prices(rows: Part, columns: PricedColumns) -> Part:
-    """Return a part with the prices (n, c) of its rows, 0 where nothing was bought.
+def prices_of_rows(columns: PricedColumns, frame: pd.DataFrame) -> FloatArray | None:
+    """Return the prices (n, c) of rows with these features, 0 where nothing was bought.
 
     Raises InputError for a negative price, and for none where a feature of its sensor has a value.
     """
@@ -167,13 +167,13 @@ def with_prices(rows: Part, columns: PricedColumns) -> Part:
             raise InputError(f"{column.place(row)}, {at} is {values[row]:g}; correct it")
         missing = np.isnan(values)
         if missing.any():
-            cells = rows.frame[priced.among(rows.columns)]
+            cells = frame[priced.among([*frame.columns])]
             bought = ((cells.notna()) & (cells != "")).to_numpy().any(axis=1) & missing
             if bought.any():
                 what = "is missing, but it has values there; fill in one or leave out the other"
                 raise InputError(f"{column.place(int(np.argmax(bought)))}, {at} {what}")
         prices[priced.column] = np.where(missing, 0.0, values)
-    return replace(rows, prices=np.column_stack([*prices.values()])) if prices else rows
+    return np.column_stack([*prices.values()]) if prices else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,17 +253,16 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             with raw.found(raw.split):
                 words = _words(raw.split)
         typed = raw.table.written is None
+        prices = prices_of_rows(raw.prices, frame)  # in the order of the file
         by_split[name] = Part(
-            *(raw.path, frame, y[order], queries, unit),
+            *(raw.path, frame.iloc[order], y[order], queries, unit),
             *(words if words is None else words[order], _in_order(raw.label.place, order)),
             typed=typed,
             formats=raw.table.formats,
             copies=raw.copies if raw.copies is None else raw.copies[order],
             query="" if raw.query is None else raw.query.name,
+            prices=None if prices is None else prices[order],
         )
-        unsorted = with_prices(by_split[name], raw.prices)  # as the lines of the file
-        prices = None if unsorted.prices is None else unsorted.prices[order]
-        by_split[name] = replace(unsorted, frame=frame.iloc[order], prices=prices)
     by_split[next(iter(raw_parts))] = replace(by_split[next(iter(raw_parts))], notes=tuple(notes))
     return {name: by_split[name] for name in parts}
 
@@ -353,7 +352,7 @@ def splits_of(
         train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,
         notes=tuple(notes), costs_assumed=True,
         encodings=encodings, class_names=classes,
-        price_columns=(*dict.fromkeys(priced.column for priced in options.prices_by_row),),
+        price_columns=columns_named(options.prices_by_row),
     )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ from bench_core.datasets.user_data import (
     Part,
     TablePart,
     columns_of_prices,
+    prices_of_rows,
     splits_of,
-    with_prices,
 )
 from bench_core.errors import InputError, one_line, option, unknown
 from bench_core.option_fields import FILE, choice, declared, listed
@@ -174,8 +174,8 @@ def read_part(
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
     numbered = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
     if options.prices_by_row:
-        columns_read = columns_of_prices(_side_table(path, len(rows.y)), options)
-        numbered = with_prices(numbered, columns_read)
+        columns_read = columns_of_prices(_side_table(path, len(rows.y)), options.prices_by_row)
+        numbered = replace(numbered, prices=prices_of_rows(columns_read, frame))
     query = "" if rows.qids is None else "qid"
     return replace(numbered, numbered=True, unwritten=fill, notes=tuple(notes), query=query)
 
@@ -247,7 +247,7 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
         label = label or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in left_out and n != label)
-    prices = columns_of_prices(table, options, {label, query, split})
+    prices = columns_of_prices(table, options.prices_by_row, {label, query, split})
     if options.decimal == ",":
         table = with_decimal_commas(table, {query, split})
     if options.dates:

@@ -3,8 +3,8 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.calls import COSTS, table
 from helpers.kit import prepared, refused
 
 import bench_core
@@ -14,16 +14,6 @@ from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import array_splits
 from bench_core.errors import UsageError
 
-N = 300
-COSTS = {
-    "costs": {
-        "big": {"column": "big_price", "features": ["big_*"], "requires": ["small"]},
-        "small": {"column": "small_price", "features": ["small_*"], "when": "quoted"},
-        "words": 0,
-        "age": 2,
-    },
-    "unit": "USD",
-}
 LIST = """feature,group,price,price column,when,requires
 big_answer,big,,big_price,,small
 big_sure,big,,big_price,,
@@ -31,23 +21,6 @@ small_answer,small,,small_price,quoted,
 words,,0,,,
 age,,2,,,
 """
-
-
-def table(changes=()):
-    rng = np.random.default_rng(0)
-    answer = rng.choice(list("ABC"), N)
-    frame = pd.DataFrame({
-        "words": rng.integers(1, 40, N), "age": rng.random(N).round(3),
-        "small_answer": np.where(rng.random(N) < 0.6, answer, "A"),
-        "small_price": rng.random(N).round(4),
-        "big_answer": answer, "big_sure": rng.random(N).round(3),
-        "big_price": (10 * rng.random(N)).round(4), "label": answer,
-        "split": np.array(["train", "valid", "test"])[np.arange(N) // 100],
-    })  # fmt: skip
-    for column, row, value in changes:
-        frame[column] = frame[column].astype(object)
-        frame.loc[row, column] = value
-    return frame
 
 
 def costs_in(folder, costs=COSTS):
