@@ -52,7 +52,7 @@ def quick_settings(count=5):
         "astc": {**base, "depth": 2},
         "backward-induction": {"trees": 2, "depth": 1, "min_rows": 4, "points": 5, "tried": 1},
         "bayes-cmi": {"points": 5},
-        "budget-boosting": {**trees, "folds": 2},
+        "budget-boosting": trees,
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
         "catboost": trees,

@@ -48,7 +48,7 @@ def with_exits(
         cost = costs(model, chain, rows)
         for last in range(1, len(chain)):
             before = sure[chain[:last]]
-            for t in np.unique(np.quantile(before, np.arange(1, SHARES) / SHARES)).tolist():
+            for t in between(before, rows.weights):
                 leave = np.vstack([before > t, np.ones((1, len(rows)), dtype=bool)]).argmax(axis=0)
                 reached = scores[np.array(chain)[leave], :, each].T
                 points.append(point(cost[leave, each], reached, (c, last, t)))
@@ -60,6 +60,15 @@ def with_exits(
             names = [{"stage": chain[last], "threshold": t, "chain": c} for last, t in exits]
             routes.insert(0, Route(chain, values=values, points=names))
     return replace(model, routes=routes)
+
+
+def between(sure: FloatArray, weights: FloatArray) -> list[float]:
+    """Thresholds between equal shares of the rows' values (S, n), copies counted."""
+    values, count = np.unique(sure, return_inverse=True)
+    share = np.cumsum(np.bincount(count.ravel(), np.tile(weights, len(sure))))
+    places = np.searchsorted(share, share[-1] * np.arange(1, SHARES) / SHARES)
+    middle = (values + np.append(values[1:], 1.0)) / 2  # never a row's own value
+    return [float(value) for value in middle[np.unique(places)]]
 
 
 def costs(model: NestedBoosters, stages: Sequence[int], rows: Examples) -> FloatArray:
