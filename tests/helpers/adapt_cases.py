@@ -6,15 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from bench_methods.adapt.q_step import TrainingRows
 
-from bench_core import (
-    Acquired,
-    Bill,
-    Examples,
-    Prediction,
-    Prices,
-    Splits,
-    Task,
-)
+from bench_core import Acquired, Bill, Examples, Prediction, Prices, Splits, Task
 from bench_core.contracts import learner_of
 from helpers.fakes import FakeContext
 

@@ -21,14 +21,7 @@ OURS = [
     GBRT(trees=15),
     GreedyMiser(trees=15, tradeoff=0.05),
     CEGB(trees=15, tradeoff=0.05),
-    CEGB(
-        trees=15,
-        tradeoff=0.05,
-        acquisition="all-rows",
-        order="level",
-        depth=3,
-        stop="raw",
-    ),
+    CEGB(trees=15, tradeoff=0.05, acquisition="all-rows", order="level", depth=3, stop="raw"),
 ]
 PEERS = [
     LightGBM(trees=15),

@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.forward_selection import (
-    HELD_OUT,
-    PARTS,
-    SELECTION_ROWS,
-    ForwardSelection,
-)
+from bench_methods.forward_selection import HELD_OUT, PARTS, SELECTION_ROWS, ForwardSelection
 from bench_models.boosting import BoostedTrees
 from bench_models.nested_sets.held_out import HeldOutFit, divided
 from bench_models.nested_sets.subsets import Subsets

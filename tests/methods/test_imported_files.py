@@ -392,10 +392,7 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
     frame = table(["a", "b"])
     model = trained(frame)
     frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
-    asked = {
-        "learners": ["cronus"],
-        "settings": {"cronus.base.learner": "imported"},
-    }
+    asked = {"learners": ["cronus"], "settings": {"cronus.base.learner": "imported"}}
     asked["settings"]["cronus.base.file"] = model
     files = {"data": "data.csv", "valid": "data.csv", "test": "data.csv"}
     with pytest.raises(UsageError, match="run with --positive default"):
