@@ -10,13 +10,12 @@ import pytest
 from bench_methods.cronus import Cronus
 from bench_methods.imported import ImportedModel
 from bench_models.tree_average import TreeAverage
-from helpers.boosted_cases import COST, examples, fit, path, prices
+from helpers.boosted_cases import examples, fit, path
 
 from bench_core import Examples, InputError, Task, UsageError, price_list
 from bench_core.cli import main
 from bench_core.conformance import check_learner, task_splits
 from bench_core.planning.keys import DescribedLearner
-from bench_core.results.store import Store
 
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
@@ -144,29 +143,6 @@ def saved(booster, path_to):
     return ImportedModel(file=str(path_to))
 
 
-def features_on_ways(tree, row):
-    """The features that LightGBM's own dump of a tree tests on a row's way."""
-    node, met = tree["tree_structure"], set()
-    while "split_feature" in node:
-        x = row[node["split_feature"]]
-        met.add(int(node["split_feature"]))
-        left = node["default_left"] if np.isnan(x) else x <= node["threshold"]
-        node = node["left_child"] if left else node["right_child"]
-    return met
-
-
-def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_path):
-    train = examples(Task.REGRESSION)
-    booster = boosted(train, "regression", 3)
-    (found,) = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION), train)
-    cost = found.bills["path"].feature_cost(prices(), 300)
-    trees = booster.dump_model()["tree_info"]
-    for i in range(0, 300, 7):
-        met = set().union(*(features_on_ways(tree, train.X[i]) for tree in trees))
-        assert cost[i] == COST[sorted(met)].sum()
-    assert len(set(cost)) > 1
-
-
 @pytest.mark.parametrize("boosting", ["rf", "gbdt"])
 def test_averaged_and_logarithmic_models_predict_in_label_units(tmp_path, boosting):
     train = replace(examples(Task.REGRESSION), y=np.exp(examples(Task.REGRESSION).y / 2))
@@ -281,32 +257,6 @@ def table(folder):
         lines.append(",".join([*(f"{x:.6f}" for x in row), f"{label:g}"]))
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
     return folder / "data.csv"
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    from bench_core import run
-
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    own = {"data": str(table(tmp_path)), "label": "label", "task": "binary", "executor": "inline"}
-    return lambda **options: run(**own, store=str(tmp_path / "bench.db"), **options)
-
-
-def test_a_run_meters_a_file_without_training_and_notices_a_change(run, tmp_path):
-    file = tmp_path / "model.txt"
-    train = examples(Task.BINARY)
-    boosted(train, "binary", 4, names=list(NAMES)).save_model(file)
-    asked = {"learners": ["imported"], "settings": [f"imported.file={file}"]}
-    first = run(**asked)
-    again = run(**asked)
-    boosted(train, "binary", 5, names=list(NAMES)).save_model(file)
-    changed = run(**asked)
-    assert [dict(r.counts) for r in (first, again, changed)] == [{"ok": 1}] * 3
-    assert [r.reused for r in (first, again, changed)] == [0, 1, 0]
-    frame = Store(tmp_path / "bench.db").frame(changed.run)
-    assert set(frame["audit"]) == {"verified"} or set(frame["audit"]) == {"sampled"}
-    points = {json.loads(point).get("trees", 0) for point in frame["point"]}
-    assert points == {0, 5}  # the constant and all trees
 
 
 def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path):

@@ -361,15 +361,6 @@ def test_missing_cells_go_where_catboost_sends_them(nan_mode, recwarn):
     assert not [w for w in recwarn if "bench" in w.filename]
 
 
-def test_three_outputs_of_two_classes_are_one_line():
-    frame = table(["a", "b"])
-    frame.loc[:9, "y"] = 2
-    model = trained(frame, objective="multiclass", num_class=3)
-    frame.assign(y=frame["y"].clip(0, 1)).to_csv("data.csv", index=False)
-    with pytest.raises(InputError, match=r"model has 3 outputs, the binary task needs 2$"):
-        judged(model, data("data.csv"))
-
-
 @pytest.mark.parametrize("library", ["lightgbm", "catboost"])
 def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library):
     frame = table(["a", "b"])

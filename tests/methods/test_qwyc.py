@@ -100,28 +100,6 @@ def test_rows_evaluate_fewer_trees_the_more_may_change_sides():
     assert wrong < 0.12
 
 
-def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated():
-    """Stage by stage by hand, over the single trees' values."""
-    splits = SPLITS()
-    model, base = fitted(alphas=(0.02,)), fit(BASE, splits)
-    staged, test = model.models[0], splits.test.features
-    prefix = [p.scores for p in base.predict_path(test)]
-    assert len(prefix) == 40
-    start = float(base.ensemble.base[0])
-    own = np.diff(np.stack(prefix), axis=0, prepend=start)  # of each tree
-    (first, *_) = model.predict_path(test)
-    for i in range(len(test)):
-        k, score, trees = 0, start, 0
-        while k >= 0:
-            stage = staged.stages[k]
-            score += own[stage.entries, i].sum()
-            trees += len(stage.entries)
-            passes = stage.bar is None or score >= stage.bar
-            k = stage.then if passes else stage.otherwise
-        assert first.scores[i] == pytest.approx(score, abs=1e-9)
-        assert first.bills["path"].trees[i] == trees
-
-
 def test_settings_that_make_no_path_are_refused():
     for alphas in ((), (0.1, 0.1)):
         with pytest.raises(ValueError, match="alphas must be 1 to 99 different numbers"):

@@ -207,13 +207,6 @@ def test_the_scale_of_labels_does_not_matter(scale):
     assert other.value.tolist() == (one.value * scale).tolist()
 
 
-def test_equal_labels_leave_nothing_to_fit():
-    X, _ = rows(np.random.default_rng(0), 50)
-    bins = find_bins(X)
-    e = boost(bins.words(X), bins, np.full(50, 0.1), settings=Settings(min_rows=1))
-    assert e.trees == 0
-
-
 def test_steps_beyond_the_mean_go_by_the_general_path():
     """With a learning rate above 1 squares may rise: gradients are then rounded anew."""
     X, y = rows(np.random.default_rng(0), 300)

@@ -10,7 +10,6 @@ from bench_models.calibration import platt
 from helpers.adapt_cases import Fixed, fitted
 
 from bench_core import Examples, Features, Prices, Queries, Splits, Task
-from bench_core.conformance import task_splits
 
 SMALL = GBRT(trees=5)
 QUICK = [
@@ -126,9 +125,3 @@ def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner):
     assert plain.calibration is None
     for a, b in zip(scores(ranked, two), scores(plain, binary), strict=True):
         assert a == pytest.approx(b, abs=1e-4)  # each stops short of the minimum
-
-
-def test_binary_tasks_have_no_line():
-    splits = task_splits(Task.BINARY)
-    model = fitted(QUICK[0], splits)
-    assert model.calibration is None

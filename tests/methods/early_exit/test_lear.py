@@ -6,7 +6,7 @@ from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
 from bench_models.staged.exits import ExitModel, ExitRule
-from helpers.boosted_cases import examples, mean_cost, path, prices
+from helpers.boosted_cases import examples, path, prices
 from helpers.cronus_cases import Fixed
 from helpers.exit_cases import Document, check_scores, climb
 from helpers.fakes import FakeContext
@@ -125,28 +125,6 @@ def test_a_query_is_as_large_in_training_as_in_serving_whatever_its_copies():
     likely = next(p for p in path(model, train) if p.point.get("threshold") == 0.5)
     full = path(model, train)[-1]
     np.testing.assert_array_equal(likely.scores == full.scores, small)
-
-
-def test_the_full_model_is_the_base_and_pays_for_no_judge():
-    train = examples(Task.RANKING)
-    model = fitted(train, boosted(train), sentinels=(5, 15), k=2)
-    full = path(model, train)[-1]
-    base = GBRT(trees=30).fit(train, train, prices(), FakeContext(Task.RANKING, 2))
-    whole = path(base, train)[-1]
-    assert full.scores.tobytes() == whole.scores.tobytes()
-    at = prices(split=1.0, tree=1.0)
-    assert mean_cost(full, at) == mean_cost(whole, at)
-
-
-def test_a_threshold_of_zero_keeps_everybody_and_pays_the_judges():
-    train = examples(Task.RANKING)
-    model = fitted(train, boosted(train), sentinels=(5, 15), k=2, thresholds=(0.0,))
-    kept, full = path(model, train)
-    assert kept.scores.tobytes() == full.scores.tobytes()
-    judges = sum(int((np.diff(c.start) > 1).sum()) for c in model.rule.classifiers)
-    a, b = kept.bills["path"], full.bills["path"]
-    assert (np.asarray(a.trees) - np.asarray(b.trees) == judges).all()
-    assert (np.asarray(a.splits) > np.asarray(b.splits)).all()
 
 
 def test_sentinels_without_trees_behind_them_are_dropped():
