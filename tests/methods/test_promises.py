@@ -64,7 +64,6 @@ PROMISES = [
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
     (BayesCMI(points=6), None),
-    (BayesCMI(points=6, bins=4, dependence="naive"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
     (CEGB(trees=5, tradeoff=0.05), None),

@@ -6,9 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from bench_methods.gbrt import GBRT
-from bench_methods.qwyc import QWYC, Batches, arranged
+from bench_methods.qwyc import QWYC, Batches, OrderedBatch, _stages, arranged
+from bench_models.staged import Point, StagedModel
+from bench_trees import Ensemble
+from helpers.random_trees import stump
 
-from bench_core import Task
+from bench_core import Features, Task, price_list
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 
@@ -76,6 +79,17 @@ def test_each_position_has_the_base_model_and_thresholds_of_the_least_ratio(alph
 
 def fitted(**settings):
     return fit(QWYC(base=BASE, every=4, **settings), SPLITS())
+
+
+def test_a_gate_may_release_one_side_alone():
+    """Scores -2, 1 after the first tree: below 0 a row leaves, and nobody above."""
+    trees = Ensemble.concat([stump(0, -2.0, 1.0), stump(1, 0.0, 5.0)])
+    order = [OrderedBatch(0, 0.0, np.inf), OrderedBatch(1, -np.inf, np.inf)]
+    stages = _stages(order, [np.array([0]), np.array([1])], trees)
+    model = StagedModel(stages, [Point(1, {})], price_list(np.ones(4)), trees)
+    X = np.array([[-1, 1, 0, 0], [1, 1, 0, 0]], np.float32)
+    (found,) = model.predict_path(Features(X))
+    assert found.scores.tolist() == [-2.0, 6.0]
 
 
 def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows():

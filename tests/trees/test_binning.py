@@ -30,7 +30,13 @@ def test_infinities_are_extreme_values():
     X = column(-INF, 0, INF, NAN)
     bins = find_bins(X)
     assert bins.codes(X).tolist() == [[0, 1, 2, 3]]
-    assert np.isfinite(bins.edges).all()
+    assert bins.codes(column(-1e30, 1e30)).tolist() == [[1, 1]]  # and no other value is with them
+
+
+def test_neighbouring_floats_are_told_apart():
+    """Half-way between two of them lies one of both, in turn the lower and the higher."""
+    values = np.float32(1) + np.arange(4, dtype=np.float32) * np.finfo(np.float32).eps
+    assert find_bins(column(*values)).codes(column(*values)).tolist() == [[0, 1, 2, 3]]
 
 
 def test_255_values_and_nan_fill_the_byte():

@@ -120,6 +120,7 @@ MODES = {
     "best-first, raw stop": {"order": "best", "stop": "raw"},
     "best-first, room for all": {"order": "best", "max_depth": 3},
     "best-first, room for all, raw stop": {"order": "best", "max_depth": 3, "stop": "raw"},
+    "best-first, room for most": {"order": "best", "max_depth": 3, "max_leaves": 7},
     "level by level": {"order": "level", "max_depth": 3},
     "level by level, raw stop": {"order": "level", "stop": "raw", "max_depth": 3},
     "charged at every node": {"order": "level", "charge": "node", "max_depth": 3},

@@ -161,7 +161,7 @@ def test_a_walk_continued_from_a_prefix_is_the_walk_in_one_go():
     X = random_rows(rng, 100, D)
     rows = np.arange(100)[::-1].copy()
     # one tree is left, which seldom buys again what was bought before
-    first = whole(ensemble, X, [11])
+    first = whole(ensemble, X, [4, 11])  # of two steps the last counts
     rest = lay_out(ensemble, SHARED, np.arange(11, 12))
     onward = Steps(np.array([1]), np.zeros((1, 1)), np.array([True]))
     before = Walked(first.scores[:, rows], first.bits[:, rows], first.splits[:, rows])
