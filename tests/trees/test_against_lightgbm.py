@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
+from bench_trees.importers.lightgbm import from_lightgbm
 from bench_trees.losses import LambdaRank, Logistic, Softmax, Squared
 from bench_trees.penalties import Penalty
 from bench_trees.settings import Settings
@@ -114,37 +115,12 @@ def test_lambdarank_training_ndcg_is_that_of_lightgbm():
 # Tree by tree
 
 
-def our_shape(e, node):
+def shape_of(e, node, constant=0.0):
     """(feature, threshold, left, right), or a leaf's value."""
     if e.feature[node] < 0:
-        return float(e.value[node])
-    return (
-        int(e.feature[node]),
-        float(e.threshold[node]),
-        our_shape(e, int(e.left[node])),
-        our_shape(e, int(e.right[node])),
-    )
-
-
-def their_shape(node, constant):
-    if "leaf_value" in node:
-        return float(node["leaf_value"]) - constant
-    return (
-        int(node["split_feature"]),
-        float(node["threshold"]),
-        their_shape(node["left_child"], constant),
-        their_shape(node["right_child"], constant),
-    )
-
-
-def shapes(e):
-    return [our_shape(e, int(root)) for root in e.start[:-1]]
-
-
-def their_shapes(model, base):
-    """LightGBM adds its constant to the first tree's leaves."""
-    trees = model.dump_model()["tree_info"]
-    return [their_shape(tree["tree_structure"], 0.0 if i else base) for i, tree in enumerate(trees)]
+        return float(e.value[node]) - constant
+    children = (shape_of(e, int(side[node]), constant) for side in (e.left, e.right))
+    return (int(e.feature[node]), float(e.threshold[node]), *children)
 
 
 def assert_same_shape(ours, theirs, X):
@@ -193,8 +169,10 @@ def test_lazy_trees_are_those_of_lightgbm(seed, split_price):
         cegb_penalty_feature_lazy=price.tolist(),
         cegb_penalty_split=split_price,
     )
-    expected = their_shapes(theirs, float(ours.base[0]))
-    assert len(expected) == ours.trees > 10
+    peer = from_lightgbm(theirs.model_to_string()).ensemble
+    assert peer.trees == ours.trees > 10
     assert len(np.unique(ours.feature)) < d  # some feature is too expensive: prices matter
-    for mine, other in zip(shapes(ours), expected, strict=True):
-        assert_same_shape(mine, other, X)
+    for t in range(ours.trees):  # LightGBM adds its constant to the first tree's leaves
+        constant = 0.0 if t else float(ours.base[0])
+        mine = shape_of(ours, int(ours.start[t]))
+        assert_same_shape(mine, shape_of(peer, int(peer.start[t]), constant), X)

@@ -4,20 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
-from bench_methods.gbrt import GBRT
+from bench_methods.adapt import AdaptGBRT
 from bench_models.calibration import platt
-from helpers.adapt_cases import Fixed, fitted
+from helpers.adapt_cases import QUICK, Fixed, fitted
 
 from bench_core import Examples, Features, Prices, Queries, Splits, Task
 
-SMALL = GBRT(trees=5)
-QUICK = [
-    AdaptGBRT(f0=SMALL, trees=4, iterations=2, gates=3),
-    AdaptLin(f0=SMALL, supports=2, iterations=3, gates=1),
-    AdaptLstsq(f0=SMALL, supports=2, iterations=2, gates=1),
-    AdaptL1(f0=SMALL, supports=2, gates=2),
-]
 learners = pytest.mark.parametrize("learner", QUICK, ids=lambda one: one.name)
 
 

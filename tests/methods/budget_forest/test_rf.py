@@ -10,6 +10,8 @@ from bench_trees.kernels.table_cuts import pairs
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import forest_of
+from helpers.random_trees import leaves_of
+from helpers.random_trees import path as walk
 from scipy.stats import chi2, chi2_contingency
 
 from bench_core import Examples, InputError, Task, price_list
@@ -123,19 +125,15 @@ def test_bags_draw_every_copy_with_the_same_chance():
 
 def walked(model, X):
     """Mean shares (n, K), features read (n, d) and splits (n,), row by row and tree by tree."""
-    f, counts = forest_of(model).trees, model.counts
-    share = np.zeros((len(X), counts.shape[1]))
+    trees, counts = forest_of(model)
+    shares = (counts / counts.sum(axis=1, keepdims=True))[leaves_of(trees, X)].mean(axis=0)
     read, splits = np.zeros(X.shape, dtype=bool), np.zeros(len(X))
     for i, row in enumerate(X):
-        for node in f.start[:-1]:
-            while f.feature[node] >= 0:
-                x = row[f.feature[node]]
-                read[i, f.feature[node]] = True
-                splits[i] += 1
-                left = f.missing_left[node] if np.isnan(x) else x <= f.threshold[node]
-                node = (f.left if left else f.right)[node]
-            share[i] += counts[node] / counts[node].sum() / f.trees
-    return share, read, splits
+        for tree in range(trees.trees):
+            tested = walk(trees, tree, row).features
+            read[i, tested] = True
+            splits[i] += len(tested)
+    return shares, read, splits
 
 
 @pytest.mark.parametrize("task", TASKS)
