@@ -33,6 +33,21 @@ def same_bits(a, b):
     return all(np.array_equal(one[k], other[k]) for k in one)
 
 
+@pytest.mark.parametrize(
+    ("limits", "feature", "left"),
+    [
+        ({"max_leaves": 3, "max_depth": None}, [0, 1, -1, -1, -1], [1, 3, -1, -1, -1]),
+        ({"max_leaves": 4, "max_depth": None}, [0, 1, 1, *[-1] * 4], [1, 3, 5, *[-1] * 4]),
+        ({"max_leaves": 4, "max_depth": 2}, [0, 1, 1, *[-1] * 4], [1, 3, 5, *[-1] * 4]),
+    ],
+)
+def test_of_leaves_of_equal_gain_the_first_is_split(limits, feature, left):
+    X = np.array([(a, b) for a in (0, 1) for b in (0, 1)] * 5, np.float32)
+    y = 10.0 * X[:, 0] + X[:, 1]
+    e = trained(X, y, settings=Settings(trees=1, min_rows=1, **limits))
+    assert (e.feature.tolist(), e.left.tolist()) == (feature, left)
+
+
 def test_newton_leaves_divide_by_the_hessian():
     X = np.array([[0], [0], [1], [1]], np.float32)
     y = np.array([0.0, 0, 1, 1])
