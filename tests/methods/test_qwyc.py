@@ -112,9 +112,3 @@ def test_rows_evaluate_fewer_trees_the_more_may_change_sides():
     assert trees[0] < trees[-2] < trees[-1]
     wrong = ((path[0].scores > 0) != (full.scores > 0)).mean()
     assert wrong < 0.12
-
-
-def test_settings_that_make_no_path_are_refused():
-    for alphas in ((), (0.1, 0.1)):
-        with pytest.raises(ValueError, match="alphas must be 1 to 99 different numbers"):
-            QWYC(alphas=alphas)

@@ -11,12 +11,12 @@ from helpers.boosted_cases import CLASSES, examples, mean_cost, path, prices
 from helpers.cronus_cases import Fixed
 from helpers.exit_cases import check_scores, random_exits, walk_documents
 from helpers.fakes import FakeContext
-from helpers.random_trees import random_ensemble, stump
+from helpers.random_trees import random_ensemble
 from helpers.staged_cases import random_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Task, UsageError
+from bench_core import Task
 
 SEEDS = st.integers(0, 2**32)
 RULES = ("score", "rank", "capacity", "proximity", "class")
@@ -123,10 +123,3 @@ def test_an_ensemble_without_exits_has_the_full_model_only():
         ensemble = random_ensemble(np.random.default_rng(0), trees=trees, features=4)
         (only,) = path(fitted(train, Task.RANKING, ensemble), train)
         assert only.point == {"trees": trees}
-
-
-def test_rules_that_do_not_suit_the_task_are_refused():
-    with pytest.raises(UsageError, match="rule=class: ranking takes proximity"):
-        fitted(examples(Task.RANKING), Task.RANKING, stump(0, 0, 1), rule="class")
-    with pytest.raises(UsageError, match="rule=rank: binary takes class"):
-        fitted(examples(Task.BINARY), Task.BINARY, stump(0, 0, 1), rule="rank")
