@@ -8,10 +8,9 @@ from bench_models.boosting import prefix_chain
 from bench_models.staged.exits import ExitModel, ExitRule
 from helpers.boosted_cases import examples, path, prices
 from helpers.cronus_cases import Fixed
-from helpers.exit_cases import Document, check_scores, climb
+from helpers.exit_cases import check_scores, walk_documents
 from helpers.fakes import FakeContext
-from helpers.random_trees import path as way
-from helpers.random_trees import random_ensemble, used_features
+from helpers.random_trees import random_ensemble
 from helpers.staged_cases import D, random_features, random_prices
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,40 +32,6 @@ def random_lear(rng):
         points=[{"threshold": 0}, {"threshold": 1}],
         full={"trees": trees},
     )
-
-
-def inputs_of(i, query, scores):
-    """What the classifier sees of row i, by definition."""
-    mates = [scores[j] for j in range(len(scores)) if query[j] == query[i]]
-    low, high = min(mates), max(mates)
-    scaled = (scores[i] - low) / (high - low) if high > low else 0.0
-    rank = 1 + sum(s > scores[i] for s in mates)
-    return np.array([scores[i], scaled, rank, len(mates)], dtype=np.float32)
-
-
-def walk_documents(model, features, setting):
-    ensemble = model.ensemble
-    query = features.queries.index().tolist()
-    found = [Document(ensemble.base.tolist()) for _ in query]
-    for e, stage in enumerate(model.chain.stages):
-        here = [i for i, d in enumerate(found) if d.on]
-        for i in here:
-            for tree in stage.entries.tolist():
-                climb(found[i], ensemble, model.chain.prices, tree, features.X[i])
-            found[i].stage = e
-        if e == len(model.chain.stages) - 1 or setting is None:
-            continue
-        judge = model.rule.classifiers[e]
-        standing = [d.scores[0] for d in found]
-        for i in here:
-            score = float(judge.base[0])
-            for tree in range(judge.trees):
-                tested, value = way(judge, tree, inputs_of(i, query, standing))
-                score += value
-                found[i].splits += len(tested)
-                found[i].trees += bool(len(used_features(judge, tree)))
-            found[i].on = 1 / (1 + np.exp(-score)) >= model.rule.values[setting, e]
-    return found
 
 
 @settings(max_examples=100, deadline=None)
