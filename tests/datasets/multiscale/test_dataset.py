@@ -14,7 +14,7 @@ from bench_datasets.multiscale._pyramid import (
 )
 from bench_datasets.multiscale.seg import pictures
 from bench_methods.cegb import CEGB
-from helpers.boosted_cases import fit, path
+from helpers.boosted_cases import fit
 
 import bench_core
 from bench_core import Examples, InputError, Task
@@ -124,26 +124,6 @@ def test_cegb_takes_the_coarse_clue_where_the_fine_ones_gain_is_not_worth_its_pr
         learner = CEGB(trees=1, leaves=2, tradeoff=times * draw_at)
         model = fit(learner, train, Task.BINARY, at)
         assert feature_names(SCALES)[model.ensemble.feature[0]] == name
-
-
-def test_a_row_is_billed_the_shares_of_the_splits_on_its_way(small, tmp_path):
-    splits = prepared(tmp_path)
-    model = fit(CEGB(trees=6, tradeoff=0.05), splits.train, Task.BINARY, splits.prices)
-    last, trees, X = path(model, splits.test)[-1], model.ensemble, splits.test.X
-    billed = last.bills["path"].evaluation_cost(splits.prices, len(X))
-    names, scales = feature_names(SCALES), set()
-    for row in range(0, len(X), 97):
-        cost = 0.0
-        for t in range(trees.trees):
-            node = trees.start[t]
-            while trees.feature[node] >= 0:
-                scale = int(names[trees.feature[node]].split("@")[1])
-                scales.add(scale)
-                cost += 1 / scale**2
-                goes_left = X[row, trees.feature[node]] <= trees.threshold[node]
-                node = trees.left[node] if goes_left else trees.right[node]
-        assert billed[row] == pytest.approx(cost)
-    assert len(scales) > 1
 
 
 # generated frames
