@@ -19,7 +19,7 @@ from bench_core import __version__
 from bench_core._io.digests import code_key, digest
 from bench_core._io.files import atomic_file
 from bench_core.class_names import find_class, importable
-from bench_core.costs.shipped import to_json
+from bench_core.costs.shipped import from_json, to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
 from bench_core.planning.plan import (
@@ -31,7 +31,7 @@ from bench_core.planning.plan import (
 )
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import copy_fits
-from bench_core.results.records import DatasetUse, FitSpec, TrialSpec, with_tuples
+from bench_core.results.records import DatasetUse, FitSpec, TrialSpec, record_of, with_tuples
 from bench_core.results.store_files import store_path
 
 FORMAT = 4
@@ -63,6 +63,19 @@ class JobFile:
         asked = self.about["request"]
         inline = asked.get("executor") == "inline"
         return RunRequest.of(asked, executor="inline" if inline else "local")
+
+    @property
+    def plan(self) -> Plan:
+        """Plan of this part."""
+        record = record_of(self.about)
+        return Plan(
+            **{name: value for name, value in record.items() if name != "request"},
+            run=self.run,
+            fits=self.fits,
+            trials=(*self.trials, *(trial for trial, _ in self.skipped)),
+            costs={key: from_json(costs) for key, costs in self.costs.items()},
+            skipped=tuple((trial.key, reason) for trial, reason in self.skipped),
+        )
 
 
 def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[float]:
