@@ -8,6 +8,7 @@ import pytest
 from bench_methods.budget_boosting import BudgetBoosting
 from bench_methods.forward_selection import ForwardSelection
 from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_that_help_together
+from helpers.toys import ALL_TASKS
 
 from bench_core import Examples, Prices, Splits, Task, price_list
 from bench_core.conformance import task_splits
@@ -121,20 +122,16 @@ def test_a_step_at_most_doubles_the_price_while_cheaper_features_help():
     assert all(set(before) < set(after) for before, after in pairwise(cheap))
 
 
-def test_copies_are_as_physical_copies():
-    splits = task_splits(Task.BINARY, 300)
-    weighted, physical = with_copies(splits.train)
-    paths = [
-        predict_split(
-            fit(BudgetBoosting(**QUICK), replace(splits, train=train)),
-            splits.test,
-            splits.prices,
-            2,
-        )
-        for train in (weighted, physical)
-    ]
+@pytest.mark.parametrize("task", sorted(ALL_TASKS))
+def test_copies_are_as_physical_copies(task):
+    splits = task_splits(task, 300)
+    copied = zip(with_copies(splits.train), with_copies(splits.valid), strict=True)
+    paths = []
+    for train, valid in copied:
+        model = fit(BudgetBoosting(**QUICK), replace(splits, train=train, valid=valid))
+        paths.append(predict_split(model, splits.test, splits.prices, splits.classes))
     weighted_points, physical_points = (path.points for path in paths)
-    assert len(weighted_points) == len(physical_points)
+    assert len(weighted_points) == len(physical_points) > 3
     for one, other in zip(weighted_points, physical_points, strict=True):
         assert dict(one) == pytest.approx(dict(other), abs=1e-9)
     assert np.allclose(paths[0].scores, paths[1].scores, atol=1e-6)
@@ -160,10 +157,10 @@ def test_two_features_that_help_only_together_are_found_among_noise():
     splits = two_that_help_together()
     model = fit(BudgetBoosting(**(QUICK | {"leaves": 16})), splits)
     both = [features for features in model.facts["sets"] if {0, 1} <= set(features)]
-    assert len(both[0]) <= 10
+    assert len(both[0]) <= 10  # of 25: no trial gains beyond chance, and 5 features double
     cost, right = judged(model, splits)
     # without the pair .66
-    assert right[cost <= 10].max() > 0.73
+    assert right[cost <= 7].max() > 0.73
 
 
 def test_columns_encoded_by_training_labels_cost_no_more_than_in_forward_selection():
@@ -178,7 +175,8 @@ def test_columns_encoded_by_training_labels_cost_no_more_than_in_forward_selecti
         # the best, of equals the cheapest
         chosen.append([test[np.lexsort((-cost, quality))[-1]] for quality in within])
     ours, yardstick = np.array(chosen)
-    assert (ours > yardstick - 0.02).all()
+    assert (ours > yardstick - 0.01).all()
+    assert (ours - yardstick).mean() > 0.03  # .068; .051 and .047 on other seeds
 
 
 def test_many_rows_at_one_label_mean_do_not_grow_thousands_of_trees():
