@@ -75,9 +75,6 @@ def splits(photos, tmp_path_factory):
         return splits_of(few(photos), photos)
 
 
-# --- descriptors ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", DESCRIPTORS)
 def test_each_descriptor_is_finite_not_negative_and_the_same_again(name):
     rng = np.random.default_rng(3)
@@ -104,9 +101,6 @@ def test_grey_is_the_usual_mixture():
     np.testing.assert_allclose(grey(pixels), rgb2gray(pixels), atol=1e-5)
 
 
-# --- machines ------------------------------------------------------------------------------------
-
-
 def test_machines_give_what_scikit_learns_svm_gives():
     rng = np.random.default_rng(0)
     known, asked = rng.random((30, 6), np.float32), rng.random((9, 6), np.float32)
@@ -120,9 +114,6 @@ def test_machines_give_what_scikit_learns_svm_gives():
         wanted = peer.decision_function(roots(asked))
         np.testing.assert_allclose(made.outputs(made.kernel(asked))[:, k], wanted, atol=3e-3)
         assert made.output(made.kernel(asked)[0], k) == pytest.approx(wanted[0], abs=3e-3)
-
-
-# --- reading -------------------------------------------------------------------------------------
 
 
 def test_pictures_of_all_forms_become_three_colours(tmp_path):
@@ -206,9 +197,6 @@ def test_without_scikit_image_it_says_what_to_install(photos, monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage", None)
     with pytest.raises(UsageError, match=r"pip install 'budget-bench\[images\]'"):
         few(photos).stamp(DataFolder(photos))
-
-
-# --- splits, features and prices -----------------------------------------------------------------
 
 
 def test_each_class_gives_its_pictures_to_machines_and_splits(splits):
@@ -341,9 +329,6 @@ def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos, s
     assert rows.shape[1] == 8 * (16 + 10)
     assert prices.sensors_of(0) == prices.sensors_of(15) != prices.sensors_of(16)
     assert (prices.sensor > 0).all()
-
-
-# --- Scene-15 ------------------------------------------------------------------------------------
 
 
 def test_scene15_has_the_papers_sizes():
