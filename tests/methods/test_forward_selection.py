@@ -77,11 +77,6 @@ def test_what_helps_only_together_is_bought_together():
     assert got[1:3] == [[0], [0, 1]]
 
 
-def test_a_derived_feature_comes_with_its_parents_and_pays_for_both():
-    at = price_list(np.array([2.0, 2.0, 0.0]), derived={2: [0, 1]})
-    assert bought(QUICK, columns(0.0, 0.3, 2.0), at)[1] == [1, 2]
-
-
 def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
     train, valid = columns(1.0, n=200), columns(1.0, n=200, seed=1)
     noise = np.random.default_rng(2)

@@ -112,9 +112,6 @@ def test_lambdarank_training_ndcg_is_that_of_lightgbm():
     assert ndcg(ours) > 0.85  # both learn; an untrained ranking has about 0.5
 
 
-# Tree by tree
-
-
 def shape_of(e, node, constant=0.0):
     """(feature, threshold, left, right), or a leaf's value."""
     if e.feature[node] < 0:

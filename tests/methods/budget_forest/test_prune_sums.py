@@ -124,8 +124,6 @@ def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
         assert program_value(trees, lost, valid, at, price) == pytest.approx(best, abs=1e-7)
 
 
-# Models
-
 SERVED = {
     "boosted": (GBRT(trees=8, depth=3, l2=0.0), Task.BINARY),
     "ranking": (GBRT(trees=8, depth=3, l2=0.0), Task.RANKING),
