@@ -388,11 +388,6 @@ def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there():
     assert high == pytest.approx(30**0.95, rel=1e-3)
 
 
-@dataclass(frozen=True)
-class Chosen:
-    levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
-
-
 def test_where_a_parameter_cannot_go_further_there_is_no_edge():
     grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
     assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}
