@@ -11,6 +11,7 @@ from bench_reports.terminal import mark_lines
 from helpers import example
 from helpers.kit import refused
 from helpers.valued_run import ValuedRun, learner_of
+from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
@@ -446,7 +447,7 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
 
 
 def naive(run, learner, budget, resamples):
-    """The interval of a learner by loops: draw, choose, read."""
+    """The standard deviation of a learner's quality by loops: draw, choose, read."""
     rng = np.random.default_rng(99)
     valid, test = (next(v for v in run.kept if (v.trial.learner, v.split) == (learner, s)) for s in
                    ("valid", "test"))  # fmt: skip
@@ -460,8 +461,7 @@ def naive(run, learner, budget, resamples):
         drawn.append(
             max((quality[k], reached[k]) for k in range(len(paid)) if paid[k] <= budget)[1]
         )
-    low, high = np.quantile(drawn, [0.025, 0.975]) - np.mean(drawn)
-    return float(low), float(high)
+    return float(np.std(drawn))
 
 
 def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
@@ -471,10 +471,11 @@ def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
     run.add("gbrt", *learner_of(rng, [0.75, 0.77, 0.9], [1, 3, 9], 200))
     (found,) = made(run, Budget(4.0))
     one = found.rows[0]
-    low, high = naive(run, "gbrt", 4.0, 4000)
-    assert (one.interval.low - one.quality, one.interval.high - one.quality) == pytest.approx(
-        (low, high), rel=0.12
-    )
+    # a share of so many rows varies as much
+    rows = one.quality * (1 - one.quality) / naive(run, "gbrt", 4.0, 4000) ** 2
+    expected = stats.binomtest(round(one.quality * rows), round(rows)).proportion_ci()
+    ends = one.interval.low - one.quality, one.interval.high - one.quality
+    assert ends == pytest.approx((expected.low - one.quality, expected.high - one.quality), rel=0.1)
 
 
 def test_equal_learners_all_lead():
