@@ -11,6 +11,7 @@ from bench_reports.terminal import mark_lines
 from helpers import example
 from helpers.kit import refused
 from helpers.valued_run import ValuedRun, learner_of
+from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
@@ -418,6 +419,38 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
     assert marks == {"fair": (), "dearer": ("over budget (2.1)",)}
     long = replace(board.rows[0], over=(Budget(1.5), Budget(26.874719)))
     assert "over budget (1.5, 26.87)" in board.marks_of(long)
+
+
+def naive(run, learner, budget, resamples):
+    """The standard deviation of a learner's quality by loops: draw, choose, read."""
+    rng = np.random.default_rng(99)
+    valid, test = (next(v for v in run.kept if (v.trial.learner, v.split) == (learner, s)) for s in
+                   ("valid", "test"))  # fmt: skip
+    drawn = []
+    for _ in range(resamples):
+        a = rng.integers(0, valid.metric.shape[1], valid.metric.shape[1])
+        b = rng.integers(0, test.metric.shape[1], test.metric.shape[1])
+        quality = valid.metric[:, a].mean(axis=1)
+        reached = test.metric[:, b].mean(axis=1)
+        paid = valid.cost.mean(axis=1)  # as observed
+        drawn.append(
+            max((quality[k], reached[k]) for k in range(len(paid)) if paid[k] <= budget)[1]
+        )
+    return float(np.std(drawn))
+
+
+def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
+    rng = np.random.default_rng(2)
+    run = ValuedRun()
+    # the second point is the better one in most draws only
+    run.add("gbrt", *learner_of(rng, [0.75, 0.77, 0.9], [1, 3, 9], 200))
+    (found,) = made(run, Budget(4.0))
+    one = found.rows[0]
+    # a share of so many rows varies as much
+    rows = one.quality * (1 - one.quality) / naive(run, "gbrt", 4.0, 4000) ** 2
+    expected = stats.binomtest(round(one.quality * rows), round(rows)).proportion_ci()
+    ends = one.interval.low - one.quality, one.interval.high - one.quality
+    assert ends == pytest.approx((expected.low - one.quality, expected.high - one.quality), rel=0.1)
 
 
 def test_a_store_without_values_gives_tiers_by_quality_and_says_so():
