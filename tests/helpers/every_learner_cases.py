@@ -54,7 +54,7 @@ def quick_settings(count=5):
         "backward-induction": {"trees": 2, "depth": 1, "min_rows": 4, "points": 5, "tried": 1},
         "bayes-cmi": {"points": 5},
         "best-single": {},
-        "budget-boosting": {**trees, "folds": 2},
+        "budget-boosting": trees,
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
         "cascade": {"thresholds": 4},

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from bench_datasets.acquisition.bayes_net import BINARY, CLASSES, BayesNet, BayesNetClasses
-from bench_methods.exact_dp import ExactDP
-from bench_models.discrete_states import bins, estimated, known
+from bench_methods.exact_dp import ExactDP, bins, estimated, known
 from helpers.fakes import FakeContext
 from helpers.policy_enumeration import Problem, best_mixture
 

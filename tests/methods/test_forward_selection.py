@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.forward_selection import HELD_OUT, PARTS, SELECTION_ROWS, ForwardSelection
+from bench_methods.forward_selection import SELECTION_ROWS, ForwardSelection
 from bench_models.nested_sets.held_out import HeldOutFit, divided
 from bench_trees import Settings
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices, subsets
@@ -89,7 +89,7 @@ def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
 
 
 def held_out(of):
-    return divided(of, PARTS, most=SELECTION_ROWS, enough=HELD_OUT)
+    return divided(of, most=SELECTION_ROWS)
 
 
 def rows(parts):

@@ -76,7 +76,7 @@ PROMISES = [
     (CatBoost(trees=3, tradeoff=0.02, acquisition="all-rows"), None),
     (CatBoost(trees=3, tradeoff=0.02, grow="SymmetricTree"), None),
     (RandomForest(trees=3), None),
-    (BudgetBoosting(trees=4, leaves=4, folds=2), (Task.BINARY,)),
+    (BudgetBoosting(trees=4, leaves=4), (Task.BINARY,)),
     (SoftCascade(base=TREES, stages=3, cycles=3), None),
     (AndOr(base=TREES, stages=3, cycles=3), None),
     (CronusSingle(base=TREES, rho_last=(0.01,)), None),

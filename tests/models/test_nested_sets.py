@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench_models.nested_sets import held_out
 from bench_models.nested_sets.held_out import HeldOutFit, converged
 from bench_models.nested_sets.purchases import Purchases, bought_too, gaining, purchases
 from bench_trees import Settings
@@ -55,7 +56,7 @@ def test_only_the_features_that_are_given_are_tested():
     assert fit.loss < start.loss == pytest.approx(start.constant_total / 300)
 
 
-def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best():
+def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best(monkeypatch):
     train = examples(Task.REGRESSION)
     start = [HeldOutFit.begin(subsets(train, Task.REGRESSION), train)]
     seen = []
@@ -64,7 +65,8 @@ def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best():
         seen.append(sum(part.trees for part in new[0].parts))
         return seen[-1] <= 10
 
-    how = {"chunk": 5, "patience": 2, "falls": falls}
+    monkeypatch.setattr(held_out, "falls", falls)
+    how = {"chunk": 5, "patience": 2}
     (fit,) = converged(start, EVERYTHING, Settings(), 100, **how)
     assert seen == [5, 10, 15, 20]
     assert sum(part.trees for part in fit.parts) == 10
