@@ -101,7 +101,7 @@ def walked(model: Sequential, costs: ByRow, columns: Any, x: Any, stop: float, c
 
 
 @given(st.integers(0, 2**20), st.booleans(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_policies_pay_the_prices_of_their_rows(seed, reads_prices, copied):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
