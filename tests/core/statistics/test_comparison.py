@@ -98,6 +98,9 @@ def test_interval_and_p_agree_with_students_on_normal_values():
     expected = peer.confidence_interval(0.95)
     assert ours.interval.low == pytest.approx(expected.low, abs=0.02)
     assert ours.interval.high == pytest.approx(expected.high, abs=0.02)
+    gap = values[1] - values[0]
+    within = stats.norm.cdf(np.array([-0.1, 0.1]), gap.mean(), gap.std() / 120**0.5)
+    assert ours.equivalent == pytest.approx(np.diff(within)[0], abs=0.015)
 
 
 def test_an_interval_contains_its_value_where_nearly_all_draws_are_equal():
