@@ -10,7 +10,7 @@ from helpers.policy_enumeration import Problem, best_mixture
 from bench_core import Examples, Features, Prices, Splits, Task, price_list
 from bench_core.optimum import optimum_of
 
-BLOCKS = [range(24), pytest.param(range(24, 64), marks=pytest.mark.slow)]
+BLOCKS = [range(12), pytest.param(range(12, 64), marks=pytest.mark.slow)]
 
 
 def model_of(problem):
