@@ -87,10 +87,7 @@ class ValuedRun:
             for name, accounting in names.items()
         )
         return example.info(
-            datasets=uses,
-            reference=self.reference,
-            baselines=self.baselines,
-            metrics=("accuracy",),
+            datasets=uses, reference=self.reference, baselines=self.baselines, metrics=("accuracy",)
         )
 
     def values(self, run, *, split="test", dataset, learner="", cap=None, capped=False):
