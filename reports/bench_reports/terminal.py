@@ -15,6 +15,7 @@ from bench_core.leaderboard.board import (
     FALLS,
     LOST,
     OVER,
+    UNREACHABLE,
     Board,
     Row,
     notice,
@@ -73,6 +74,7 @@ MEANINGS = {
     "validation qualities are optimistic",
     DIVERGED: "training diverged and was stopped; no saving is measured against it",
     OVER: f"mean cost on test is above the budget by more than its {CONFIDENCE} interval",
+    UNREACHABLE: "takes the best answer of each row after seeing all, luck included",
     FALLS: "worse on test than on validation by more than chance (p <= .001): test rows differ, "
     "or validation rows were trained on",
 }
@@ -179,7 +181,7 @@ def mark_lines(board: Board) -> list[str]:
     """Return a line for each mark with the rows that have it and its meaning, and for audits if
     they differ."""
     learners: dict[str, list[str]] = {}
-    for row in board.rows:
+    for row in (*board.rows, *board.sources):
         # the order of rows shows who is reference and baseline
         for mark in own_marks(board, row):
             if mark != "reference":

@@ -83,12 +83,17 @@ class ValuedRun:
         names = {str(row["dataset"]): str(row["accounting"]) for row in self.rows}
         same = {name: name.partition("(")[0] * ("(" in name) for name in names}
         uses = tuple(
-            example.use(name, metrics=("accuracy",), accounting=accounting, same_as=same[name])
+            example.use(
+                name,
+                metrics=("accuracy",),
+                accounting=accounting,
+                same_as=same[name],
+                reference=self.reference,
+            )
             for name, accounting in names.items()
         )
         return example.info(
             datasets=uses,
-            reference=self.reference,
             baselines=self.baselines,
             metrics=("accuracy",),
         )
