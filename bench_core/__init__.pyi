@@ -41,7 +41,6 @@ from .parameters import log as log
 from .parameters import param as param
 from .protocols import DIVERGED as DIVERGED
 from .protocols import ELSEWHERE as ELSEWHERE
-from .protocols import ON_VALIDATION as ON_VALIDATION
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
 from .protocols import Dataset as Dataset

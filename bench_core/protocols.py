@@ -234,9 +234,6 @@ class BudgetedModel(Protocol):
         """Inverse of ``state``."""
 
 
-ON_VALIDATION = "chosen on validation"
-"""Mark of a model that validation rows shaped, as training rows differ: its validation quality is
-optimistic, and so is the choice of its point."""
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
 ELSEWHERE = "trained elsewhere"

@@ -16,7 +16,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.by_row import PricedRows
+from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Features
 from bench_core.errors import UsageError
@@ -265,7 +265,7 @@ class Sequential:
         return self._answer(features, rows, dict(point))
 
     def predict_capped(
-        self, features: Features, cap: float, prices: SensorPrices | PricedRows
+        self, features: Features, cap: float, prices: SensorPrices | ByRow
     ) -> Prediction:
         """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under
         these ``prices``; the policy receives the remainder. A metered price may exceed it."""
@@ -307,7 +307,7 @@ class Sequential:
     def begin(
         self,
         n: int,
-        prices: SensorPrices | PricedRows,
+        prices: SensorPrices | ByRow,
         left: float = np.inf,
         row_prices: FloatArray | None = None,
     ) -> PolicyRows:
@@ -316,8 +316,8 @@ class Sequential:
         cells, lacking = np.full((n, d), np.nan, np.float32), np.tile(self._needed, (n, 1))
         bought, sensors, order = np.zeros((n, k), bool), np.zeros((n, s), bool), np.full((n, s), -1)
         steps, calls = np.zeros((2, n), dtype=np.int64)
-        if isinstance(prices, PricedRows):
-            mean, price = prices.base.sensor, prices.price()
+        if isinstance(prices, ByRow):
+            mean, price = prices.base.sensor, prices.of_rows
         else:
             mean, price = prices.sensor, np.broadcast_to(prices.sensor, (n, s))
         metered = np.zeros(s, dtype=bool)

@@ -41,34 +41,11 @@ MAY_IMPORT = {
     "bench_reports": {"bench_core"},
 }
 ORDER = (
-    *(
-        "errors",
-        "option_fields",
-        "arrays",
-        "_io",
-        "data",
-        "encoding",
-        "class_names",
-        "costs",
-        "splits",
-        "protocols",
-        "contracts",
-    ),
-    *(
-        "parameters",
-        "sequential",
-        "optimum",
-        "hookspecs",
-        "plugins",
-        "metrics",
-        "datasets",
-        "results",
-        "statistics",
-        "serving",
-    ),
-    *("planning", "execution", "terminal", "leaderboard", "api", "conformance"),
-    *("scaffold", "cli", "__main__"),
-)
+    "errors", "option_fields", "arrays", "_io", "data", "encoding", "class_names", "costs",
+    "splits", "protocols", "contracts", "parameters", "sequential", "optimum", "hookspecs",
+    "plugins", "metrics", "datasets", "results", "statistics", "serving", "planning", "execution",
+    "terminal", "leaderboard", "api", "conformance", "scaffold", "cli", "__main__",
+)  # fmt: skip
 """Parts of bench_core: each may import only what stands before it."""
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),

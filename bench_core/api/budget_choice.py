@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench_core._io.digests import canonical
+from bench_core._io.large_arrays import inputs_digest
 from bench_core.arrays import FloatArray
 from bench_core.contracts import metric_of
 from bench_core.costs.error_costs import ErrorCosts
@@ -161,33 +160,13 @@ def key_of(
     errors: ErrorCosts | None = None,
 ) -> str | None:
     """Return a digest of everything that decides ``Trained.of``; None if it cannot be digested."""
+    judged = f"{type(metric).__module__}.{type(metric).__qualname__} {metric!r} {metric.name}"
+    facts = judged, seed, threads, splits.task, splits.classes, splits.names, errors
     try:
-        settings = canonical([encode(learner) for learner in learners])
-        costs = costs_key(splits.costs)
+        settings, costs = [encode(learner) for learner in learners], costs_key(splits.costs)
+        return inputs_digest([settings, costs, facts, splits.train, splits.valid])
     except (BenchError, TypeError, ValueError, OSError, ImportError):  # of a user's own classes
         return None
-    judged = f"{type(metric).__module__}.{type(metric).__qualname__} {metric!r} {metric.name}"
-    facts: tuple[Any, ...] = (
-        settings,
-        costs,
-        judged,
-        seed,
-        threads,
-        splits.task,
-        splits.classes,
-        splits.names,
-    )
-    facts += (errors and errors.matrix.tolist(),)
-    whole = hashlib.sha256(repr(facts).encode())
-    for rows in (splits.train, splits.valid):
-        queries = None if rows.queries is None else rows.queries.boundaries
-        arrays: tuple[Any, ...] = (rows.X, rows.y, queries, rows.multiplicity, rows.price_columns)
-        for array in arrays:
-            if array is not None:
-                whole.update(f"|{array.dtype}|{array.shape}|".encode())
-                whole.update(np.ascontiguousarray(array).data)
-            whole.update(b"|")
-    return whole.hexdigest()
 
 
 def served_program(

@@ -285,7 +285,7 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
     from bench_core.data import Examples
     from bench_core.datasets.user_data import TablePart, class_name, read_parts
     from bench_core.datasets.user_files import is_table, read_part, side_table
-    from bench_core.serving.own_prices import prices_in
+    from bench_core.serving.row_prices import prices_in
 
     if model.encodings and not is_table(path):
         raise InputError(f"{path}: SVMlight; the model needs a table with its columns")

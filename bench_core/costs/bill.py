@@ -1,4 +1,4 @@
-"""Predictions with their bills at one operating point, and summaries of row costs."""
+"""Predictions with their bills at one operating point, and the mean cost of rows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.by_row import PricedRows
+from bench_core.costs.by_row import priced_rows
 from bench_core.costs.model import Acquired, CostModel, Counts, pays_by_row, words
 from bench_core.data import Queries
 from bench_core.errors import UsageError
 
-__all__ = ["Acquired", "Bill", "CostSummary", "Counts", "Prediction", "summarise_cost", "words"]
+__all__ = ["Acquired", "Bill", "Counts", "Prediction", "mean_cost", "words"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +50,8 @@ class Bill:
         every = np.repeat(np.arange(rows), counts)  # the row of each physical copy
         physical = Acquired(self.acquired.rows(rows).bits[every], self.acquired.sensors)
         sizes = np.add.reduceat(counts, queries.boundaries[:-1])
-        if isinstance(costs, PricedRows):
-            costs = costs.rows(every)
+        if (by_row := priced_rows(costs)) is not None:
+            costs = by_row.rows(every)
         cost = _feature_cost(costs, physical, Queries.from_sizes(sizes), len(every))
         return np.asarray(cost[np.cumsum(counts) - counts])
 
@@ -91,21 +90,10 @@ class Prediction:
     bills: Mapping[str, Bill]
 
 
-@dataclass(frozen=True, slots=True)
-class CostSummary:
-    """Cost per row: the mean over all copies, and the maximum."""
-
-    average: float
-    maximum: float
-
-
-def summarise_cost(cost: FloatArray, multiplicity: NDArray[np.int64] | None = None) -> CostSummary:
-    """Summarise costs (n,) of rows with multiplicities (n,); n >= 1."""
-    cost = np.asarray(cost, dtype=np.float64)
+def mean_cost(cost: FloatArray, multiplicity: IntArray | None = None) -> float:
+    """Mean over all copies of costs (n,) of rows with multiplicities (n,); n >= 1."""
     if len(cost) == 0:
-        raise ValueError("there is no cost to summarise")
+        raise ValueError("there is no cost to average")
     if multiplicity is None:
-        average = cost.mean()
-    else:
-        average = (cost * multiplicity).sum() / int(multiplicity.sum())
-    return CostSummary(float(average), float(cost.max()))
+        return float(cost.mean())
+    return float((cost * multiplicity).sum() / int(multiplicity.sum()))

@@ -1,7 +1,7 @@
 """Prices by row: a call is billed by its tokens, a feature by the seconds that it took.
 
-``ByRow`` says which sensors have the prices of which columns (``Examples.price_columns``). Bound to
-rows, as ``PricedRows``, it bills them. A *quoted* price is known before the purchase: models see
+``ByRow`` says which sensors have the prices of which columns (``Examples.price_columns``); with the
+prices ``of_rows`` it bills these rows. A *quoted* price is known before the purchase: models see
 it. A *metered* one is known afterwards, and hidden from models. Learners train on the mean prices
 of the training rows.
 """
@@ -24,7 +24,8 @@ class ByRow:
 
     ``base`` prices the other sensors, and has the training mean of those ``priced`` (k,),
     ascending. ``column`` (k,) are their columns of ``Examples.price_columns``, ``quoted`` (k,) is
-    True if a price is known before the purchase.
+    True if a price is known before the purchase. ``of_rows`` (n, s) are the prices of all sensors
+    for the rows that it bills; None: it bills all rows at the mean prices.
     """
 
     name: ClassVar[str] = "by-row"
@@ -34,6 +35,7 @@ class ByRow:
     priced: IntArray  # (k,)
     column: IntArray  # (k,)
     quoted: BoolArray  # (k,)
+    of_rows: Any = None  # float64 (n, s)
 
     @property
     def by_row(self) -> bool:
@@ -77,8 +79,22 @@ class ByRow:
         return np.asarray(users[count == min(count, default=0)])
 
     def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
-        """Price at the mean prices of the training rows; ``on`` bills the rows' own prices."""
-        return self.base.feature_cost(acquired, queries)
+        """Price (n,) of the purchases of the rows."""
+        if self.of_rows is None:
+            return self.base.feature_cost(acquired, queries)
+        others = self.fixed().feature_cost(acquired, queries)
+        return np.asarray(others + self.paid_by(acquired).sum(axis=1))
+
+    def fixed(self) -> SensorPrices:
+        """The base with price 0 for the priced sensors."""
+        sensor = self.base.sensor.copy()
+        sensor[self.priced] = 0.0
+        return replace(self.base, sensor=sensor)
+
+    def paid_by(self, acquired: Acquired) -> FloatArray:
+        """Prices (n, k) that rows pay for the ``priced`` sensors, 0 if not bought."""
+        bought = np.column_stack([acquired.has(sensor) for sensor in self.priced.tolist()])
+        return np.asarray(np.where(bought, self.of_rows[:, self.priced], 0.0))
 
     def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
         """Price (rows,), or (1,) if equal, of the evaluated splits and trees."""
@@ -95,12 +111,22 @@ class ByRow:
         sensor[self.priced] = np.average(paid, axis=0, weights=train.weights)
         return replace(self, base=replace(self.base, sensor=sensor))
 
-    def on(self, price_columns: FloatArray) -> "PricedRows":
+    def on(self, price_columns: FloatArray) -> Self:
         """Return the model for rows with these ``Examples.price_columns`` (n, c), NaN for the mean
         price of the training rows."""
         paid = np.asarray(price_columns[:, self.column], dtype=np.float64)
-        paid = np.where(np.isnan(paid), self.base.sensor[self.priced], paid)
-        return PricedRows(self.base, self.priced, self.column, self.quoted, paid)
+        of_rows = np.tile(self.base.sensor, (len(paid), 1))
+        of_rows[:, self.priced] = np.where(np.isnan(paid), of_rows[:, self.priced], paid)
+        return replace(self, of_rows=of_rows)
+
+    def rows(self, rows: IntArray | slice) -> Self:
+        """Return the model for some of its rows."""
+        return replace(self, of_rows=self.of_rows[rows])
+
+    def known(self) -> FloatArray:
+        """Prices (n, s) that are known before a purchase, the means of others."""
+        hidden = np.isin(np.arange(self.sensors), self.metered)
+        return np.where(hidden, self.base.sensor, self.of_rows)
 
     def of_columns(self, columns: Sequence[Sequence[int]]) -> Self:
         """Prices of features made of columns, as ``SensorPrices.of_columns``."""
@@ -126,42 +152,9 @@ class ByRow:
         raise ValueError("prices by row are objects among the costs; leave the key out")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PricedRows(ByRow):
-    """Prices of n rows: ``paid`` (n, k) are those of the ``priced`` sensors."""
-
-    paid: FloatArray
-
-    def rows(self, rows: IntArray) -> "PricedRows":
-        """Return the prices of some rows."""
-        return replace(self, paid=self.paid[rows])
-
-    def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
-        """Price (n,) of the purchases of these rows."""
-        return self.fixed().feature_cost(acquired, queries) + self.own_cost(acquired)
-
-    def fixed(self) -> SensorPrices:
-        """The base with price 0 for the priced sensors."""
-        sensor = self.base.sensor.copy()
-        sensor[self.priced] = 0.0
-        return replace(self.base, sensor=sensor)
-
-    def own_cost(self, acquired: Acquired) -> FloatArray:
-        """Price (n,) of the purchases that have prices by row."""
-        return np.asarray(self.paid_by(acquired).sum(axis=1))
-
-    def paid_by(self, acquired: Acquired) -> FloatArray:
-        """Prices (n, k) that rows pay for the ``priced`` sensors, 0 if not bought."""
-        bought = [acquired.has(sensor) for sensor in self.priced.tolist()]
-        return np.column_stack(
-            [np.where(has, self.paid[:, k], 0.0) for k, has in enumerate(bought)]
-        )
-
-    def price(self) -> FloatArray:
-        """Price of each sensor for each row, (n, s)."""
-        each = np.tile(self.base.sensor, (len(self.paid), 1))
-        each[:, self.priced] = self.paid
-        return each
+def priced_rows(costs: CostModel) -> ByRow | None:
+    """Return the cost model if its rows have prices of their own, else None."""
+    return costs if isinstance(costs, ByRow) and costs.of_rows is not None else None
 
 
 def on_rows(costs: CostModel, examples: Examples, rows: IntArray | slice) -> CostModel:
@@ -177,6 +170,4 @@ def with_known_prices(examples: Examples, costs: CostModel) -> Examples:
     if not isinstance(costs, ByRow) or not costs.quoted.any() or not len(examples):
         return examples
     assert examples.price_columns is not None
-    prices = costs.on(examples.price_columns).price()
-    prices[:, costs.metered] = costs.base.sensor[costs.metered]
-    return replace(examples, prices=prices)
+    return replace(examples, prices=costs.on(examples.price_columns).known())

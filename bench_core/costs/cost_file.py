@@ -26,7 +26,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -62,7 +62,8 @@ from bench_core.costs.price_table import (
     price_table,
     rows_of_lines,
 )
-from bench_core.errors import InputError, one_line, option, shortened, unknown
+from bench_core.errors import InputError, UsageError, one_line, option, shortened, unknown
+from bench_core.option_fields import listed
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 _OF_COSTS = ("costs", "shared", "discounted", "derived")
@@ -110,6 +111,7 @@ class Unused:
 
     features: list[str] = field(default_factory=list)  # priced names
     columns: list[str] = field(default_factory=list)  # titles in a table
+    notes: list[str] = field(default_factory=list)  # on groups
 
 
 def cost_text(path: str | Path, encoding: str | None = None) -> CostFile:
@@ -149,16 +151,18 @@ def cost_model(
     models: Mapping[str, type[CostModel]],
     origins: Sequence[str] = (),
     unused: Unused | None = None,
-    complete: Callable[[SensorPrices], SensorPrices] = lambda prices: prices,
     price_columns: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    unit: str = "",
 ) -> CostModel:
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
     ``prices`` are the prices used if the file has none. ``models`` are the known models by name.
-    ``unused`` gets the file's names and columns that the data do not use. ``complete`` changes the
-    prices of columns in the file. ``price_columns`` are the data's columns of prices by row. Raises
-    InputError as ``read_costs``, also for an unknown model and for invalid options.
+    ``unused`` gets the file's names and columns that the data do not use. ``price_columns`` are the
+    data's columns of prices by row. ``groups`` (as in ``in_groups``) and ``unit`` complete costs
+    without their own. Raises InputError as ``read_costs``, also for an unknown model and for
+    invalid options.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, unused or Unused())
     made_of = [columns.number[name] for name in origins]  # column of each feature
@@ -182,10 +186,10 @@ def cost_model(
             raise file.fault("unit", f"unit is {changed['unit']!r}; give it as text")
     by_row: dict[int, PriceColumn] = {}
     if "costs" in document:
-        prices, by_row = _prices(
-            *(file, document, columns, price_columns),
-            lambda prices: complete(replace(prices, **changed)),
-        )
+        prices, by_row = _prices(file, document, columns, price_columns, groups)
+        prices = replace(prices, **changed)
+        if unit and prices.unit == NO_UNIT:
+            prices = replace(prices, unit=unit)
         prices = prices.of_columns(made_of) if made_of else prices
     elif prices is None:
         raise InputError(
@@ -421,10 +425,10 @@ def _prices(
     document: Mapping[str, Any],
     columns: _Columns,
     price_columns: Sequence[str],
-    complete: Callable[[SensorPrices], SensorPrices],
+    usual_groups: Sequence[str],
 ) -> tuple[SensorPrices, dict[int, PriceColumn]]:
-    """Return the prices of columns, and the sensors with prices by row, by number; their price is 0
-    here."""
+    """Return the prices of columns, in the ``usual_groups`` unless the file has some, and the
+    sensors with prices by row, by number; their price is 0 here."""
     costs, sensors = of_objects(document["costs"], file.fault)
     listing, more = _price_list(file, costs, columns, bool(sensors))
     sensors += more
@@ -432,11 +436,11 @@ def _prices(
     names = [name for _, name, _ in listing.entries if name is not None]
     columns.count_from(names)
     columns.others = {name for name in names if columns.find(name) is None}
-    rules = document.get("derived", {})
-    if not isinstance(rules, Mapping):
+    parents_of = document.get("derived", {})
+    if not isinstance(parents_of, Mapping):
         raise file.fault("derived", "derived maps a feature to its parents, in { }")
     derived = {
-        columns.of(name): columns.members("derived", parents) for name, parents in rules.items()
+        columns.of(name): columns.members("derived", group) for name, group in parents_of.items()
     }
     groups_by_row = members(sensors, columns, price_columns, file.fault)
     for names_by_row in groups_by_row:
@@ -448,25 +452,28 @@ def _prices(
     for key, value in groups.items():
         if not isinstance(value, list):
             raise file.fault(key, f"{key} must be a list of groups; put it in [ ]")
-    try:
-        prices = price_list(
-            cost,
-            shared=[
-                *filter(None, shared),
-                *(m for group in groups["shared"] if (m := columns.members("shared", group))),
-            ],
-            discounted=[
-                group
-                for rule in groups["discounted"]
-                if (group := _discount(file, rule, columns)).members
-            ],
-            derived=derived,
-            unit=listing.unit or NO_UNIT,
-            names=columns.names,
-        )
-    except ContradictionError as error:
-        raise file.fault(columns.names[error.feature], str(error)) from error
-    prices, by_row = complete(prices), dict[int, PriceColumn]()
+    listed_groups = (columns.members("shared", group) for group in groups["shared"])
+    rules_of = (_discount(file, rule, columns) for rule in groups["discounted"])
+    rules: dict[str, Any] = {
+        "shared": [*filter(None, shared), *filter(None, listed_groups)],
+        "discounted": [rule for rule in rules_of if rule.members],
+        "derived": derived,
+    }
+    own_groups = rules["discounted"] or derived or any(len(group) > 1 for group in rules["shared"])
+    names_of, unit = columns.names, listing.unit or NO_UNIT
+    if usual_groups and not own_groups:
+        prices = in_groups(cost, usual_groups, names_of, unit=unit)
+        if len(replaced := np.flatnonzero(prices.feature_price() != cost)):
+            few = shortened([names_of[j] for j in replaced.tolist()], 3)
+            columns.unused.notes.append(f"prices not used, as a group has its own price: {few}")
+    else:
+        if usual_groups:
+            columns.unused.notes.append(other_groups(usual_groups))
+        try:
+            prices = price_list(cost, **rules, unit=unit, names=names_of)
+        except ContradictionError as error:
+            raise file.fault(names_of[error.feature], str(error)) from error
+    by_row = dict[int, PriceColumn]()
     for priced, features in zip(sensors, groups_by_row, strict=True):
         needed = {s for name in features for s in prices.sensors_of(columns.of(name)).tolist()}
         sensor = min(needed)
@@ -490,3 +497,41 @@ def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
     place = file.near("later")
     prices = [_cost(file, columns.names[j], v, place) for j, v in zip(members, later, strict=True)]
     return DiscountGroup(members, tuple(prices))
+
+
+def other_groups(groups: Sequence[str]) -> str:
+    """Return the note that costs have groups of their own instead of ``groups``."""
+    return f"the costs have their own groups; not used: {shortened(groups, 3)}"
+
+
+def in_groups(
+    cost: FloatArray, groups: Sequence[str], columns: Sequence[str], **others: Any
+) -> SensorPrices:
+    """Return the prices of columns with these costs (d,), where the columns of a group,
+    ``a,b,c:5`` or ``hist_*:5``, share one sensor. A group without a cost costs as much as each of
+    its columns. ``others`` are as in ``price_list``. Raises UsageError for invalid groups."""
+    cost, shared = cost.copy(), []
+    for group in groups:
+        words, colon, price = group.rpartition(":")  # "age,hist_*:5"
+        if not colon or all(word in columns for word in listed(group, columns.__contains__)):
+            words, colon = group, ""
+        members: list[int] = []
+        for word in listed(words, columns.__contains__):
+            pattern = re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL)
+            fits = [j for j, name in enumerate(columns) if pattern.fullmatch(name)]
+            fits = [columns.index(word)] if word in columns else fits
+            if not fits:
+                raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
+            members += fits
+        if colon:
+            amount = number(price)
+            if not 0 <= amount < math.inf:
+                raise UsageError(
+                    f"{option('groups', group)}: {price!r} is not a cost; write COLUMN,COLUMN:COST"
+                )
+            cost[members] = amount
+        shared.append(members)
+    try:
+        return price_list(cost, shared=shared, names=columns, **others)
+    except ContradictionError as error:
+        raise UsageError(f"{option('groups')}: {error}") from error

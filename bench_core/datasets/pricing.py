@@ -1,8 +1,6 @@
 """A data set under given costs or groups of sensors, and the JSON form of its cost model."""
 
-import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,25 +8,27 @@ from pathlib import Path
 import numpy as np
 
 from bench_core.costs.by_row import ByRow
-from bench_core.costs.cost_file import CostFile, Unused, cost_model, cost_text, number
+from bench_core.costs.cost_file import (
+    CostFile,
+    Unused,
+    cost_model,
+    cost_text,
+    in_groups,
+    other_groups,
+)
 from bench_core.costs.model import (
-    NO_UNIT,
-    ContradictionError,
     CostModel,
     SensorPrices,
     needs_of,
-    price_list,
 )
 from bench_core.costs.shipped import MODELS
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import InputError, UsageError, charging, option, shortened, unknown
-from bench_core.option_fields import listed
+from bench_core.errors import InputError, UsageError, charging, shortened
 from bench_core.splits import UNUSED, Note, Splits
 
 Models = Mapping[str, type[CostModel]]
 # A cost file, the name of a cost model, the content of a file, or a cost model.
 CostSource = str | Path | CostFile | CostModel
-Complete = Callable[[SensorPrices], SensorPrices]
 
 
 def with_costs(
@@ -45,33 +45,17 @@ def with_costs(
     named cost model. Notes name priced features that the data do not have, and columns of a price
     table that are not used.
 
-    ``groups`` (as in ``under_groups``) and ``unit`` complete files without their own. Notes name
+    ``groups`` (as in ``in_groups``) and ``unit`` complete files without their own. Notes name
     groups that are not used, and columns whose prices are not used, as their group has one.
     ``others`` are further columns of the user's table, whose prices need no note.
     """
-    unused, notes = Unused(), list[str | Note]()
-    own_groups = f"the costs have their own groups; not used: {shortened(groups, 3)}"
+    unused, models = Unused(), MODELS if models is None else models
     if groups and isinstance(source, CostModel):
-        notes.append(own_groups)
+        unused.notes.append(other_groups(groups))
     if isinstance(source, str | Path) and Path(source).is_file():
         source = cost_text(source, encoding)
-    columns = [*dict.fromkeys(splits.columns)]
-
-    def complete(prices: SensorPrices) -> SensorPrices:
-        prices = replace(prices, unit=unit) if unit and prices.unit == NO_UNIT else prices
-        alone = prices.sensors == len({*prices.needed}) == len(prices.needed)
-        if not alone or not np.all(np.diff(prices.start) == 1):  # it has groups
-            notes.extend([own_groups] if groups else [])
-            return prices
-        group_prices = _grouped(prices, groups, columns)
-        replaced = np.flatnonzero(group_prices.feature_price() != prices.feature_price())
-        if len(replaced):
-            names = shortened([columns[j] for j in replaced], 3)
-            notes.append(f"prices not used, as a group has its own price: {names}")
-        return group_prices
-
-    models = MODELS if models is None else models
-    splits = splits.under(_costs_for(splits, source, models, unused, complete))
+    splits = splits.under(_costs_for(splits, source, models, unused, groups, unit))
+    notes: list[str | Note] = [*unused.notes]
     if names := [name for name in unused.features if name not in others]:
         notes.append(Note(UNUSED, _unused(names, splits.columns)))
     if titles := unused.columns:
@@ -89,10 +73,15 @@ def _unused(spare: Sequence[str], columns: Sequence[str]) -> str:
 
 
 def _costs_for(
-    splits: Splits, source: CostSource, models: Models, unused: Unused, complete: Complete
+    splits: Splits,
+    source: CostSource,
+    models: Models,
+    unused: Unused,
+    groups: Sequence[str],
+    unit: str,
 ) -> CostModel:
     """Return the cost model of a data set from a cost file or a model's name. ``unused`` gets what
-    the data do not use of a file; ``complete`` changes the prices of columns in a file.
+    the data do not use of a file; ``groups`` and ``unit`` complete its costs.
 
     Raises InputError in one line with the place and the remedy.
     """
@@ -104,8 +93,8 @@ def _costs_for(
         file = source if isinstance(source, CostFile) else cost_text(source)
         default = splits.prices if splits.cost_model is None else None
         costs = cost_model(
-            file, splits.names, default, models, splits.origins, unused, complete,
-            splits.price_columns,
+            file, splits.names, default, models, splits.origins, unused, splits.price_columns,
+            groups, unit,
         )  # fmt: skip
         place = str(file.path)
     if isinstance(costs, ByRow):
@@ -136,50 +125,16 @@ def same_sensors(one: CostModel, two: CostModel) -> bool:
 
 
 def under_groups(splits: Splits, groups: Sequence[str]) -> Splits:
-    """Return the same data, where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one
-    sensor. A group without a cost costs as much as each of its columns.
-
-    Other columns keep their prices, one for each column. Raises UsageError for invalid groups.
-    """
+    """Return the same data with its columns in groups, as ``in_groups``; others keep their
+    prices."""
     if not groups:
         return splits
     columns = [*dict.fromkeys(splits.columns)]
     number = [columns.index(name) for name in splits.columns]
-    prices = splits.prices.of_columns([number.index(j) for j in range(len(columns))])
-    return splits.under(_grouped(prices, groups, columns).of_columns(number))
-
-
-def _grouped(base: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -> SensorPrices:
-    """Return prices of columns in groups, as ``under_groups``."""
-    if not groups:
-        return base
-    cost, shared = base.feature_price(), []
-    for group in groups:
-        words, colon, price = group.rpartition(":")  # "age,hist_*:5"
-        if not colon or all(word in columns for word in listed(group, columns.__contains__)):
-            words, colon = group, ""
-        members: list[int] = []
-        for word in listed(words, columns.__contains__):
-            pattern = re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL)
-            fits = [j for j, name in enumerate(columns) if pattern.fullmatch(name)]
-            fits = [columns.index(word)] if word in columns else fits
-            if not fits:
-                raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
-            members += fits
-        if colon:
-            amount = number(price)
-            if not 0 <= amount < math.inf:
-                raise UsageError(
-                    f"{option('groups', group)}: {price!r} is not a cost; write COLUMN,COLUMN:COST"
-                )
-            cost[members] = amount
-        shared.append(members)
-    try:
-        return price_list(
-            cost, shared=shared, split=base.split, tree=base.tree, unit=base.unit, names=columns
-        )
-    except ContradictionError as error:
-        raise UsageError(f"{option('groups')}: {error}") from error
+    base = splits.prices.of_columns([number.index(j) for j in range(len(columns))])
+    others = {"split": base.split, "tree": base.tree, "unit": base.unit}
+    prices = in_groups(base.feature_price(), groups, columns, **others)
+    return splits.under(prices.of_columns(number))
 
 
 def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:

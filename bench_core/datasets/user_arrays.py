@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core._io.digests import digest
 from bench_core._io.frames import pandas_of, polars_of
+from bench_core._io.large_arrays import inputs_digest
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.price_table import PriceColumn, columns_named
-from bench_core.costs.shipped import to_json
 from bench_core.data import MOST_ROWS, Queries, Task
-from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
@@ -56,14 +54,8 @@ class InMemory:
         return self.splits[fold]
 
     def stamp(self, source: Source) -> str:
-        """Return a digest of arrays, names, prices, task and notes."""
-        contents = []
-        for splits in self.splits:
-            costs = [to_json(splits.costs), to_json(splits.prices), splits.costs_assumed]
-            encodings = [*map(asdict, splits.encodings)]
-            names = [splits.feature_names, encodings, splits.task, splits.class_names]
-            contents.append([fingerprint(splits), costs, [*names, splits.stand_in, splits.notes]])
-        return digest(contents)
+        """Return a digest of everything in the splits."""
+        return inputs_digest(self.splits)
 
 
 def array_splits(

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.by_row import ByRow, PricedRows, on_rows
+from bench_core.costs.by_row import ByRow, on_rows
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.errors import UsageError, check_memory
@@ -318,11 +318,12 @@ class _Audit:
     def _at_other_prices(self, costs: CostModel, answer: _Answer) -> CostModel | None:
         """Return the cost model of rows with metered prices of other rows where they bought
         nothing; None if no price is metered."""
-        if not isinstance(costs, PricedRows) or costs.quoted.all():
+        if not isinstance(costs, ByRow) or costs.quoted.all():
             return None
-        hidden = ~self._mask(answer.bits)[:, costs.priced] & ~costs.quoted
-        paid = np.where(hidden, self.rng.permuted(costs.paid, axis=0), costs.paid)
-        return replace(costs, paid=paid)
+        of_rows, priced = costs.of_rows.copy(), costs.priced
+        hidden, paid = ~self._mask(answer.bits)[:, priced] & ~costs.quoted, of_rows[:, priced]
+        of_rows[:, priced] = np.where(hidden, self.rng.permuted(paid, axis=0), paid)
+        return replace(costs, of_rows=of_rows)
 
     def _in_blocks(self) -> list[IntArray]:
         """All queries (or rows) in random order, in blocks."""

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
-from bench_core.costs.by_row import ByRow, PricedRows
+from bench_core.costs.by_row import ByRow, priced_rows
 from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
 from bench_core.data import Features, Queries
 from bench_core.errors import UsageError
@@ -112,9 +112,10 @@ class CappedRows:
         self._price, self._together = price, together
         # a metered price is known only afterwards: the purchase made last may exceed the cap
         self._metered: FloatArray | None = None
-        if isinstance(costs, PricedRows) and not costs.quoted.all():
-            self._hidden = np.isin(np.arange(costs.sensors), costs.metered)
-            self._metered = np.where(self._hidden, costs.price(), 0.0)
+        by_row = priced_rows(costs)
+        if by_row is not None and not by_row.quoted.all():
+            self._hidden = np.isin(np.arange(costs.sensors), by_row.metered)
+            self._metered = np.where(self._hidden, by_row.of_rows, 0.0)
         self.bits = np.array(Acquired.nothing(costs.sensors).rows(n).bits)
         self.feature, self.evaluation, self._splits, self._trees = np.zeros((4, n))
         self._going, self.unsure = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -211,8 +212,9 @@ class CappedRows:
         room = np.maximum(self.limit - self.feature[rows] - self.evaluation[rows], 0.0)
         costs, buys, excess = self._costs, room, np.zeros(len(rows))
         price: Any = costs.sensor if type(costs) is SensorPrices else None
-        if isinstance(costs, PricedRows) and type(costs.base) is SensorPrices:
-            price = costs.price()[rows]
+        by_row = priced_rows(costs)
+        if by_row is not None and type(by_row.base) is SensorPrices:
+            price = by_row.of_rows[rows]
         if price is not None:
             new = self._new(union)[rows]
             fits = new & (price <= room[:, None] + ROUNDING * self.limit)

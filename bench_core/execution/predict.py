@@ -16,7 +16,7 @@ from bench_core._io.large_arrays import zeros
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
-from bench_core.costs.by_row import ByRow, PricedRows, on_rows
+from bench_core.costs.by_row import ByRow, on_rows, priced_rows
 from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps, served_under_caps
@@ -181,7 +181,7 @@ def predict_split(
         ) -> None:
             spent = [(feature * weights).sum(), (evaluation * weights).sum()]
             lost = [weights @ (lacks[rows] & acquired.has(s)) for s, lacks in empty.items()]
-            if isinstance(here, PricedRows):
+            if isinstance(here, ByRow):
                 lost += (weights @ here.paid_by(acquired)).tolist()
             parts.append(np.concatenate([spent, bought, lost]))
 
@@ -324,7 +324,7 @@ class _Buyers:
 
     def __init__(self, costs: CostModel, copies: FloatArray, queries: Queries | None) -> None:
         self.costs, self.copies, self.queries = costs, copies, queries
-        self.by_row = costs if isinstance(costs, PricedRows) else None
+        self.by_row = priced_rows(costs)
         base = costs if self.by_row is None else self.by_row.fixed()
         self.additive = type(base) is SensorPrices
         self.meter: Any = None
@@ -345,7 +345,7 @@ class _Buyers:
         if feature is None or not self.additive:
             feature = bill.feature_cost(self.costs, n, self.queries, self.copies)
         elif self.by_row is not None:
-            feature += self.by_row.own_cost(bill.acquired)
+            feature += self.by_row.paid_by(bill.acquired).sum(axis=1)
         return feature, bought
 
 

@@ -32,7 +32,6 @@ from bench_core.results.records import (
     Job,
     Outcome,
     Status,
-    TrialSpec,
     Verdict,
     differences,
 )
@@ -196,65 +195,58 @@ def carry_out(
     writer: Writer,
     emit: OnEvent,
     executor: Executor | None = None,
+    *,
+    about: Mapping[str, Any] | None = None,
+    listed: Sequence[str] = (),
+    here: Callable[[Job], Job] = lambda job: job,
+    reused: Reused | None = None,
 ) -> RunResult:
     """Do a plan's unfinished work; ``executor`` overrides the request's. Raises ``Interrupted`` on
-    Ctrl-C."""
-    jobs = _jobs(plan)
+    Ctrl-C.
+
+    Of a part of a run, ``about`` is the run's record, and ``listed`` are the keys of all its
+    trials. ``here`` adds this machine's file locations to a job; they are not stored. Workers are
+    kept in ``reused`` if it is given.
+    """
+    started, keys = time.perf_counter(), [trial.key for trial in plan.trials]
+    planned = {job.key: job for job in _jobs(plan)}
     writer.costs(plan.costs)
-    writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
+    writer.begin(plan.run, about or about_run(plan, request), listed or keys)
     done, total = len(plan.finished), len(plan.trials)
-    emit(Event("plan", plan.run, done=done, total=total, jobs_total=len(jobs)))
+    emit(Event("plan", plan.run, done=done, total=total, jobs_total=len(planned)))
     for trial, reason in trials_skipped(plan):
         writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
-    cores = plan.workers, plan.threads
-    runner = JobRunner(request, cores, emit, executor, Reused(registry=registry))
-    known = {"reused": done, "notes": plan.notes, "warnings": plan.warnings}
-    return do_jobs(jobs, plan.run, plan.metrics, runner, writer, known)
-
-
-def do_jobs(
-    jobs: Sequence[Job],
-    run: str,
-    metrics: Iterable[str],
-    runner: JobRunner,
-    writer: Writer,
-    known: Mapping[str, Any],
-    here: Callable[[Job], Job] = lambda job: job,
-) -> RunResult:
-    """Run jobs of a stored run, keep each outcome, and return the run's result, including the
-    fields in ``known``. Raises ``Interrupted`` on Ctrl-C.
-
-    ``here`` adds this machine's file locations to a job; they are not stored.
-    """
-    started = time.perf_counter()
-    planned = {job.key: job for job in jobs}
 
     def keep(outcome: Outcome) -> None:
         outcome = replace(outcome, job=planned[outcome.job.key])
         with writer.transaction():
-            writer.attempt(run, outcome)
+            writer.attempt(plan.run, outcome)
             if isinstance(outcome.job.spec, FitSpec):
                 writer.fit(outcome)
             else:
                 writer.trial(outcome)
 
     def result(interrupted: bool = False) -> RunResult:
-        more = {"seconds": time.perf_counter() - started, "interrupted": interrupted, **known}
-        return RunResult.of(Store(writer.path), run, **more)
+        seconds = time.perf_counter() - started
+        known: dict[str, Any] = {"reused": done, "notes": plan.notes, "warnings": plan.warnings}
+        known |= {"seconds": seconds, "interrupted": interrupted}
+        return RunResult.of(Store(writer.path), plan.run, **known)
 
+    kept, cores = reused or Reused(registry=registry), (plan.workers, plan.threads)
+    runner = JobRunner(request, cores, emit, executor, kept, keep_workers=reused is not None)
     trained = trained_folder(states_folder(writer.path))
     try:
         rmtree(trained, ignore_errors=True)  # of a killed run
-        runner.warm_up(jobs, metrics)
-        runner.perform([here(job) for job in jobs], keep)
+        runner.warm_up(planned.values(), plan.metrics)
+        runner.perform([here(job) for job in planned.values()], keep)
     except BaseException as error:
-        writer.end(run, "interrupted")
+        writer.end(plan.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted(result(interrupted=True)) from None
         raise
     finally:
         rmtree(trained, ignore_errors=True)
-    writer.end(run, "finished")
+    writer.end(plan.run, "finished")
     return result()
 
 
@@ -273,20 +265,13 @@ def _jobs(plan: Plan) -> list[Job]:
         rank = early.get(fit.learner_name, rank) if fit.key in judged else rank
         return rank, -plan.expected.get(fit.key, 0.0)
 
-    return jobs_of(sorted(left, key=place), trials_left(plan), plan.workers, plan.threads)
-
-
-def jobs_of(
-    fits: Iterable[FitSpec], trials: Iterable[TrialSpec], workers: int, threads: int
-) -> list[Job]:
-    """Create jobs from fits and trials, with their dependencies."""
-    cores: dict[str, Any] = {"threads": threads}
+    cores: dict[str, Any] = {"threads": plan.threads}
     jobs = [
         Job("fit", replace(fit, **cores), tuple(f"fit:{key}" for key in fit.needs.values()))
-        for fit in fits
+        for fit in sorted(left, key=place)
     ]
-    cores["workers"] = workers
-    return jobs + [Job("score", replace(t, **cores), (f"fit:{t.fit}",)) for t in trials]
+    cores["workers"] = plan.workers
+    return jobs + [Job("score", replace(t, **cores), (f"fit:{t.fit}",)) for t in trials_left(plan)]
 
 
 def carry_out_audit(

@@ -16,7 +16,7 @@ import numpy as np
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import model_of
-from bench_core.costs.bill import CostSummary, summarise_cost
+from bench_core.costs.bill import mean_cost
 from bench_core.costs.by_row import ByRow
 from bench_core.costs.error_costs import ErrorCosts
 from bench_core.costs.model import CostModel
@@ -199,13 +199,12 @@ def score_split(
     rows, primary = [], {}
     weights, units, names = np.zeros(0), 0, columns or range(costs.features)
 
-    def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
-        values = evaluate(metrics, path.scores[p], labels, path.cost[p])
-        return values, summarise_cost(path.cost[p], examples.multiplicity)
+    def judged(p: int) -> dict[str, MetricValues]:
+        return evaluate(metrics, path.scores[p], labels, path.cost[p])
 
     points = path.numbered
     results = in_order(judged, [*points], threads)
-    for (p, point), (values, cost) in zip(points.items(), results, strict=True):
+    for (p, point), values in zip(points.items(), results, strict=True):
         first = values[metrics[0].name]
         of_units, of_unit = by_group(first.values, first.weights, examples.units)
         units = len(of_units)
@@ -220,8 +219,8 @@ def score_split(
                 metrics={name: v.mean for name, v in values.items()},
                 feature_cost=float(path.feature_cost[p]),
                 evaluation_cost=float(path.evaluation_cost[p]),
-                cost=cost.average,
-                cost_max=cost.maximum,
+                cost=mean_cost(path.cost[p], examples.multiplicity),
+                cost_max=float(path.cost[p].max()),
                 cap=point.get(CAP),
                 **beyond(path.cost[p], point.get(CAP, np.inf), examples.weights),
                 features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),

@@ -10,22 +10,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from bench_core.costs.shipped import from_json
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError, option
-from bench_core.execution.runner import JobRunner, Reused, RunResult, do_jobs, jobs_of
+from bench_core.execution.runner import Reused, RunResult, carry_out
 from bench_core.planning.job_files import JobFile, check_job
-from bench_core.planning.plan import Event, OnEvent, usable_fits
+from bench_core.planning.plan import Event, OnEvent, resumed
 from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.resolve_learners import parse_setting
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry
-from bench_core.results.records import DatasetUse, Job, Outcome, Status
-from bench_core.results.store import Store
-from bench_core.results.store_files import check_store, states_folder
+from bench_core.results.records import DatasetUse, Job
+from bench_core.results.store_files import states_folder
 from bench_core.results.writer import open_writer
 
 
@@ -39,8 +38,10 @@ def work(
 ) -> RunResult:
     """Do the missing work of a job. Raises ``Interrupted`` on Ctrl-C, InputError if data, code or
     version differ from the plan's. ``earlier``: what earlier jobs of the run left to be reused."""
-    modules, reused = dict.fromkeys([*job.request.plugins, *plugins]), earlier or Reused()
-    registry = reused.registry = reused.registry or open_registry(modules, data_dir)
+    modules = dict.fromkeys([*job.request.plugins, *plugins])
+    registry = (earlier and earlier.registry) or open_registry(modules, data_dir)
+    if earlier is not None:
+        earlier.registry = registry
     check_job(job)
     places = {path: _data(path, job, registry, emit, data_dir) for path in job.data}
     states = str(states_folder(shard).absolute())
@@ -48,26 +49,11 @@ def work(
     def here(each: Job) -> Job:
         return replace(each, spec=replace(each.spec, data=places[each.spec.data], states=states))
 
-    done, fitted = Store(shard).finished() if check_store(shard) else (frozenset(), frozenset())
-    done &= {trial.key for trial in job.trials}
-    usable = usable_fits((fit.key for fit in job.fits), fitted, states_folder(shard))
-    cores = job.workers, job.threads
-    jobs = jobs_of(
-        [fit for fit in job.fits if fit.key not in usable],
-        [trial for trial in job.trials if trial.key not in done],
-        *cores,
-    )
-    request = replace(job.request, store=str(shard), data_dir=data_dir)
-    runner = JobRunner(request, cores, emit, reused=reused, keep_workers=earlier is not None)
+    request = replace(job.request, store=str(shard), data_dir=data_dir, fresh=False)
+    plan = replace(resumed(job.plan, request), workers=job.workers, threads=job.threads)
+    of_run: dict[str, Any] = {"about": job.about, "listed": job.listed, "here": here}
     with open_writer(shard) as writer:
-        writer.costs({key: from_json(costs) for key, costs in job.costs.items()})
-        writer.begin(job.run, job.about, job.listed)
-        total = len(job.trials) + len(job.skipped)
-        emit(Event("plan", job.run, done=len(done), total=total, jobs_total=len(jobs)))
-        for trial, reason in job.skipped:
-            writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
-        known = {"reused": len(done)}
-        return do_jobs(jobs, job.run, job.about["metrics"], runner, writer, known, here)
+        return carry_out(plan, request, registry, writer, emit, **of_run, reused=earlier)
 
 
 def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:

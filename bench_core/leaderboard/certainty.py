@@ -31,6 +31,7 @@ from bench_core.statistics import LEVEL, WIDE_LEVEL
 from bench_core.statistics.comparison import (
     Interval,
     better_than,
+    bounded_interval,
     interval,
     spread_of,
     tiers_and_ranks,
@@ -90,23 +91,14 @@ def missing(draws: Draws) -> str:
 
 
 def quality_interval(metric: str, level: Level, line: FloatArray) -> Interval:
-    """Return the interval of a quality, within the bounds of its metric.
-
-    Of few units it is computed for the log-odds of the position between the bounds (delta method),
-    as it is too narrow on one side otherwise.
-    """
+    """Return the interval of a quality, within the bounds of its metric."""
     bounds: tuple[float, float] | None = None
     with suppress(UsageError):  # a run does not store the bounds of plugins' metrics
         bounds = getattr(parse_metric(metric), "bounds", None)
-    (least, most), (low, high) = bounds or (-math.inf, math.inf), interval(level, line)
-    value, width = float(line @ level.observed), most - least
-    if level.few and math.isfinite(width) and least < value < most:
-        share = (value - least) / width
-        odds, slope = math.log(share / (1 - share)), width * share * (1 - share)
-        low, high = (
-            least + width / (1 + math.exp(-min(max(odds + (end - value) / slope, -700), 700)))
-            for end in (low, high)
-        )
+    least, most = bounds or (-math.inf, math.inf)
+    if math.isfinite(most - least):
+        return bounded_interval(level, line, (least, most))
+    low, high = interval(level, line)
     return Interval(max(low, least), min(high, most))
 
 

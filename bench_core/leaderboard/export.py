@@ -11,7 +11,7 @@ import numpy as np
 
 from bench_core import __version__
 from bench_core._io.files import in_cache
-from bench_core.costs.bill import summarise_cost
+from bench_core.costs.bill import mean_cost
 from bench_core.costs.error_costs import ErrorCosts, Matrix
 from bench_core.data import Examples
 from bench_core.datasets.cache import open_prepared
@@ -95,8 +95,8 @@ def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> di
     metric = parse_metric(model.about["metric"], metrics)
     labels = Labels(rows.y, rows.units, rows.multiplicity, model.error_costs, rows.price_columns)
     judged = evaluate([metric], answers.scores, labels, answers.spent)[metric.name]
-    cost = summarise_cost(answers.spent, rows.multiplicity)
-    return {"quality": judged.mean, "cost": cost.average, "cost_max": cost.maximum}
+    cost = mean_cost(answers.spent, rows.multiplicity)
+    return {"quality": judged.mean, "cost": cost, "cost_max": float(answers.spent.max())}
 
 
 def _with_error_costs(folder: Folder, matrix: Matrix, splits: Splits) -> Folder:

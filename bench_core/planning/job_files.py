@@ -19,7 +19,7 @@ from bench_core import __version__
 from bench_core._io.digests import code_key, digest
 from bench_core._io.files import atomic_file
 from bench_core.class_names import find_class, importable
-from bench_core.costs.shipped import to_json
+from bench_core.costs.shipped import from_json, to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
 from bench_core.planning.plan import (
@@ -31,10 +31,10 @@ from bench_core.planning.plan import (
 )
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import copy_fits
-from bench_core.results.records import DatasetUse, FitSpec, TrialSpec, with_tuples
+from bench_core.results.records import DatasetUse, FitSpec, TrialSpec, record_of, with_tuples
 from bench_core.results.store_files import store_path
 
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class JobFile:
     listed: tuple[str, ...]  # keys of all trials of the run
     data: Mapping[str, DatasetUse]  # by the plan's folder
     fits: tuple[FitSpec, ...]  # each follows the fits it needs
-    trials: tuple[TrialSpec, ...]  # trials of this job
+    trials: tuple[TrialSpec, ...]
     costs: Mapping[str, Any]  # from to_json, by their keys
     code: Mapping[str, str]  # digests of learners' sources by class
     workers: int
     threads: int
     seconds: float  # expected total
     ready: tuple[str, ...] = ()  # fits already in its shard
-    skipped: tuple[tuple[TrialSpec, str], ...] = ()  # trials that cannot be done, with the reason
+    skipped: tuple[tuple[str, str], ...] = ()  # keys of trials that cannot be done, with the reason
 
     @property
     def request(self) -> RunRequest:
@@ -63,6 +63,19 @@ class JobFile:
         asked = self.about["request"]
         inline = asked.get("executor") == "inline"
         return RunRequest.of(asked, executor="inline" if inline else "local")
+
+    @property
+    def plan(self) -> Plan:
+        """Plan of this part."""
+        record = record_of(self.about)
+        return Plan(
+            **{name: value for name, value in record.items() if name != "request"},
+            run=self.run,
+            fits=self.fits,
+            trials=self.trials,
+            costs={key: from_json(costs) for key, costs in self.costs.items()},
+            skipped=self.skipped,
+        )
 
 
 def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[float]:
@@ -78,7 +91,9 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
     jobs = [cutter.job(piece, plan.finished_fits) for piece in cutter.pieces(count)]
     if not jobs:
         raise UsageError("nothing to do: the store has all trials of this plan; see bench report")
-    jobs[0] = replace(jobs[0], skipped=tuple(trials_skipped(plan)))
+    if skipped := trials_skipped(plan):
+        trials = (*jobs[0].trials, *(trial for trial, _ in skipped))
+        jobs[0] = replace(jobs[0], trials=trials, skipped=plan.skipped)
     for number, job in enumerate(jobs, start=1):
         with atomic_file(folder / f"{number}.json") as new:
             new.write_text(job_text(job), encoding="utf-8")
@@ -214,15 +229,11 @@ def parse_job(text: str) -> JobFile:
         raise ValueError("written by another version")
     if document.pop("sum", None) != digest(document):
         raise ValueError("changed after it was written")
-
-    def trial(spec: Mapping[str, Any]) -> TrialSpec:
-        return TrialSpec(**with_tuples(spec))
-
     document |= {
         "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
-        "trials": tuple(map(trial, document["trials"])),
+        "trials": tuple(TrialSpec(**with_tuples(spec)) for spec in document["trials"]),
         "data": {at: DatasetUse.of(use) for at, use in document["data"].items()},
-        "skipped": tuple((trial(spec), reason) for spec, reason in document["skipped"]),
+        "skipped": tuple(map(tuple, document["skipped"])),
     }
     return JobFile(**document)
 

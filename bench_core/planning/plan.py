@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple
 from zipfile import is_zipfile
@@ -138,8 +137,10 @@ def trials_skipped(plan: Plan) -> list[tuple[TrialSpec, str]]:
 
 
 def fits_left(plan: Plan) -> list[FitSpec]:
-    """Return the remaining fits, each after the fits it needs."""
-    wanted = {trial.fit for trial in trials_left(plan)}
+    """Return the remaining fits, each after the fits it needs. A fit that nothing in the plan needs
+    is wanted for itself, as in a job file of one fit."""
+    used = {trial.fit for trial in plan.trials}.union(*(fit.needs.values() for fit in plan.fits))
+    wanted = {trial.fit for trial in trials_left(plan)} | {fit.key for fit in plan.fits} - used
     left: list[FitSpec] = []
     for fit in reversed(plan.fits):
         if fit.key in wanted and fit.key not in plan.finished_fits:
@@ -170,22 +171,19 @@ def expected_seconds(
     return estimates
 
 
-def usable_fits(keys: Iterable[str], fitted: Set[str], states: str | Path) -> frozenset[str]:
-    """Return the finished fits among ``keys`` whose model file is complete."""
-    return frozenset(key for key in keys if key in fitted and is_zipfile(state_path(states, key)))
-
-
 def resumed(plan: Plan, request: RunRequest) -> Plan:
     """Return a plan with the finished work of the request's store, its workers and times."""
     path = store_path(request.store)
     store = Store(path) if check_store(path) else None
     done, fitted = store.finished() if store and not request.fresh else (frozenset(),) * 2
     # a fit that is not planned again is in the store
-    fits = {*(fit.key for fit in plan.fits), *(trial.fit for trial in plan.trials)}
+    fits = {*(fit.key for fit in plan.fits), *(trial.fit for trial in plan.trials)} & fitted
+    states = states_folder(path)
     plan = replace(
         plan,
         finished=done & {trial.key for trial in plan.trials},
-        finished_fits=usable_fits(fits, fitted, states_folder(path)),
+        # with a complete model file
+        finished_fits=frozenset(key for key in fits if is_zipfile(state_path(states, key))),
         executor=request.executor,
     )
     workers, threads = cores_for(request, len(trials_left(plan)))

@@ -116,6 +116,9 @@ ALL = "all"
 FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
 """Default learners for own data."""
 
+FIRST_UNDER_CAPS = (*FIRST, "aaco-tree")
+"""The same under caps, where features may help only together."""
+
 FIRST_OF_CHOICE = ("best-single", "cascade", "router")
 """Default learners for a choice among services."""
 
@@ -224,7 +227,8 @@ def _first(request: RunRequest, registry: Registry) -> Sequence[str]:
     choice = bool(request.choose) or Task.CHOICE in tasks
     if choice and tasks <= {Task.CHOICE, None}:
         return FIRST_OF_CHOICE
-    return (*FIRST, *FIRST_OF_CHOICE) if choice else FIRST
+    first = FIRST_UNDER_CAPS if request.caps else FIRST
+    return (*first, *FIRST_OF_CHOICE) if choice else first
 
 
 def _first_board(

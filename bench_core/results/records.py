@@ -123,6 +123,11 @@ class RunRecord:
     absent: tuple[str, ...] = ()  # data sets of the suite with missing files
 
 
+def record_of(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a run that a store or a job file keeps as JSON, with its request."""
+    return with_tuples(about) | {"datasets": tuple(map(DatasetUse.of, about["datasets"]))}
+
+
 @dataclass(frozen=True, slots=True)
 class FitSpec:
     """Input of ``run_fit``, as JSON values."""

@@ -21,12 +21,12 @@ from bench_core.results.records import (
     INTERNAL,
     TRIAL_DIGITS,
     Attempt,
-    DatasetUse,
     OperatingPoint,
     RunInfo,
     Trial,
     TrialSpec,
     TrialValues,
+    record_of,
     with_tuples,
 )
 from bench_core.results.store_files import (
@@ -181,8 +181,7 @@ class Store:
         counts = dict(db.execute(_STATUSES, [row["run"]]).fetchall())
         planned = sum(counts.values())
         counts.pop(None, None)  # unfinished trials
-        about = with_tuples(json.loads(row["about"]))
-        about["datasets"] = tuple(map(DatasetUse.of, about["datasets"]))
+        about = record_of(json.loads(row["about"]))
         columns = {name: row[name] for name in row if name != "about"}
         info = RunInfo(**columns, **about, planned=planned, counts=counts)
         if info.state == "running" and not being_written(self.path):

@@ -1,9 +1,9 @@
-"""An exported model as a folder: ``model.json`` and one ``.npy`` file per array.
+"""An exported model as a folder: ``model.json``, ``program.json`` and ``.npy`` files.
 
 No pickle. ``model.json`` holds the format's version, the model's needs and figures, and a checksum
-of everything. Arrays of steps are concatenated: step k owns the entries
-``steps.start[k]:steps.start[k + 1]`` of ``steps.trees``, ``steps.weights`` and ``steps.fresh``.
-``columns.start`` cuts ``columns.*`` in the same way.
+of everything. ``program.json`` holds the parts of the program by their fields, and the shapes of
+their arrays. An array file has the arrays of a field of all parts, one after the other:
+``steps.weights.npy`` those of all steps.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from bench_trees.ensemble import Ensemble
 
 from bench_core._io.files import atomic_folder
-from bench_core.costs.model import CostModel
+from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import from_json, to_json
 from bench_core.encoding import ColumnEncoding, encodings_from
 from bench_core.errors import InputError, UsageError, check_memory
@@ -27,16 +28,9 @@ from bench_core.protocols import Export
 from bench_core.sequential import Evaluated
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Finish, Kernel, Program, Step, Stop, WeightedColumns
-from bench_core.serving.query_ranks import INPUTS
 
-FORMAT, VERSION = "budget-bench model", 6
-INDEX = "model.json"
-_COLUMNS = tuple(f.name for f in fields(WeightedColumns))
-_KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
-_TREES = ("start", "feature", "threshold", "left", "right", "missing_left", "value", "output")
-_POLICY = ("outputs", "rule", "least", "skip", "each_act", "each_answer")
-_STEP = ("carry", "combine", "gate", "k")
-Arrays = Mapping[str, np.ndarray[Any, Any]]
+FORMAT, VERSION = "budget-bench model", 7
+INDEX, PROGRAM = "model.json", "program.json"
 _UNSOUND = (OSError, EOFError, LookupError, ValueError, TypeError, RecursionError)
 
 
@@ -80,9 +74,9 @@ def write_as(path: Path, folder: Folder, name: str, write: Export) -> str:
 
 
 def fill(new: Path, folder: Folder) -> None:
-    """Write arrays and ``model.json`` into an empty folder."""
-    arrays, index = program_state(folder.program)
-    index |= {
+    """Write arrays, ``program.json`` and ``model.json`` into an empty folder."""
+    arrays, program = program_state(folder.program)
+    index = {
         "format": FORMAT,
         "version": VERSION,
         "names": list(folder.names),
@@ -91,7 +85,9 @@ def fill(new: Path, folder: Folder) -> None:
         "costs": to_json(folder.costs),
     }
     for name, array in arrays.items():
-        np.save(new / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        np.save(new / f"{name[1:]}.npy", array, allow_pickle=False)
+    text = json.dumps(program, separators=(",", ":")) + "\n"
+    (new / PROGRAM).write_text(text, encoding="utf-8")
     _write_index(new, index | {"sum": _sum(new, index)})
 
 
@@ -122,9 +118,11 @@ def read_folder(path: Path) -> Folder:
     if index.pop("sum", None) != _sum(path, index):
         raise InputError(f"{path}: changed after the export; {again} again")
     try:
-        arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
+        files = path.glob("*.npy")
+        arrays = {f".{file.stem}": np.load(file, allow_pickle=False) for file in files}
+        parts = json.loads((path / PROGRAM).read_text(encoding="utf-8"))
         costs = from_json(index["costs"])
-        program, names = program_from(arrays, index), tuple(map(str, index["names"]))
+        program, names = program_from(arrays, parts), tuple(map(str, index["names"]))
         if not len(names) == len(program.multiplier) == costs.features:
             raise ValueError("names, program and costs differ in their features")
         columns = [{k: v for k, v in entry.items() if k != "kind"} for entry in index["columns"]]
@@ -143,124 +141,75 @@ def read_folder(path: Path) -> Folder:
 def _sum(path: Path, index: Mapping[str, Any]) -> str:
     """Return a checksum of all arrays and of the index."""
     whole = hashlib.sha256(json.dumps(index, sort_keys=True).encode())
-    for file in sorted(path.glob("*.npy")):
+    for file in sorted([*path.glob("*.npy"), *path.glob(PROGRAM)]):
         whole.update(file.name.encode() + file.read_bytes())
     return whole.hexdigest()
 
 
-def _policy_state(policy: PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
-    arrays, index = program_state(policy.scores)
-    arrays["marked"] = policy.marked
-    values = {name: getattr(policy, name) for name in _POLICY}
-    return arrays, index | {"policy": values | {"prices": to_json(policy.prices)}}
+Arrays = dict[str, list[Any]]
+"""Arrays of the parts of a program by the names of their fields, in the order of the parts."""
 
-
-def _policy_from(scores: Program, arrays: Arrays, about: Mapping[str, Any]) -> PolicyProgram:
-    options = {name: about[name] for name in _POLICY}
-    options |= {name: Evaluated(*about[name]) for name in ("each_act", "each_answer")}
-    prices: Any = from_json(about["prices"])
-    return PolicyProgram(scores, prices=prices, marked=arrays["marked"], **options)
-
-
-def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a program as arrays by name and JSON values."""
-    if isinstance(program, PolicyProgram):
-        return _policy_state(program)
-    steps = program.steps
-    arrays: dict[str, Any] = {f"trees.{name}": getattr(program.trees, name) for name in _TREES}
-    arrays["multiplier"] = program.multiplier
-    for name, array in (("vectors", program.trees.vectors), ("nothing", program.nothing)):
-        if array is not None:
-            arrays[name] = array
-    arrays["steps.start"] = _starts([len(s.trees) for s in steps])
-    for name, kind in (("trees", np.int32), ("weights", np.float64), ("fresh", np.bool_)):
-        arrays[f"steps.{name}"] = np.concatenate([getattr(s, name) for s in steps]).astype(kind)
-    arrays["steps.bias"] = np.array([s.bias for s in steps], dtype=np.float64)
-    arrays["steps.value"] = np.array([s.value for s in steps], dtype=np.float64)
-    arrays["steps.onward"] = np.array([(s.then, s.otherwise) for s in steps], dtype=np.int32)
-    arrays["columns.start"] = _starts([len(s.columns.feature) for s in steps])
-    for name in _COLUMNS:
-        arrays[f"columns.{name}"] = np.concatenate([getattr(s.columns, name) for s in steps])
-    for k, step in enumerate(steps):
-        for part, names in (("kernel", _KERNEL), ("sentinel", _TREES)):
-            if (what := getattr(step, part)) is not None:
-                arrays |= {f"{part}{k}.{name}": getattr(what, name) for name in names}
-    return arrays, {
-        "outputs": program.outputs,
-        "rejected": program.rejected,
-        "stops": [{"step": stop.step, "point": dict(stop.point)} for stop in program.stops],
-        "steps": [_plain(step) for step in steps],
-    }
-
-
-def _plain(step: Step) -> dict[str, Any]:
-    return {
-        **{name: getattr(step, name) for name in _STEP},
-        "finish": None if step.finish is None else asdict(step.finish),
-        "tile": None if step.kernel is None else step.kernel.tile,
-        "sentinel": None if step.sentinel is None else float(step.sentinel.base[0]),
-    }
-
-
-def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyProgram:
-    """Invert ``program_state``."""
-    uses = [_parts(arrays, "steps", name) for name in ("trees", "weights", "fresh")]
-    columns = [_parts(arrays, "columns", name) for name in _COLUMNS]
-    steps = []
-    for k, about in enumerate(index["steps"]):
-        then, otherwise = arrays["steps.onward"][k].tolist()
-        kernel, sentinel = (_inside(f"{name}{k}.", arrays) for name in ("kernel", "sentinel"))
-        step = Step(
-            trees=uses[0][k],
-            weights=uses[1][k],
-            fresh=uses[2][k],
-            bias=arrays["steps.bias"][k],
-            columns=WeightedColumns(*(values[k] for values in columns)),
-            **{name: about[name] for name in _STEP},
-            value=float(arrays["steps.value"][k]),
-            then=then,
-            otherwise=otherwise,
-            finish=_finish(about["finish"]),
-            kernel=Kernel(**kernel, tile=about["tile"]) if kernel else None,
-            sentinel=_trees(sentinel, [about["sentinel"]], INPUTS) if sentinel else None,
-        )
-        steps.append(step)
-    program = Program(
-        outputs=index["outputs"],
-        steps=steps,
-        trees=_trees(
-            _inside("trees.", arrays),
-            [0.0] * index["outputs"],
-            len(arrays["multiplier"]),
-            arrays.get("vectors"),
-        ),
-        multiplier=arrays["multiplier"],
-        stops=[Stop(stop["step"], stop["point"]) for stop in index["stops"]],
-        rejected=index["rejected"],
-        nothing=arrays.get("nothing"),
+_PARTS: dict[str, Any] = {
+    part.__name__: part
+    for part in (
+        *(Program, PolicyProgram, Step, Stop, Finish, WeightedColumns, Kernel, Ensemble),
+        Evaluated,
     )
-    return _policy_from(program, arrays, index["policy"]) if "policy" in index else program
+}
 
 
-def _trees(arrays: Arrays, base: Sequence[float], features: int, vectors: Any = None) -> Ensemble:
-    constant: Any = np.array(base)
-    return Ensemble(**arrays, base=constant, features=features, vectors=vectors)  # type: ignore[arg-type]
+def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], Any]:
+    """Return a program as arrays by name and JSON values."""
+    arrays: Arrays = {}
+    index = _packed(program, "", arrays)
+    flat = {name: np.concatenate([*map(np.ravel, each)]) for name, each in arrays.items()}
+    return flat, index
 
 
-def _finish(about: Mapping[str, Any] | None) -> Finish | None:
-    if about is None:
-        return None
-    onward = _finish(about.get("onward"))
-    return Finish(**{**about, "base": tuple(about["base"]), "onward": onward})
+def _packed(value: Any, name: str, arrays: Arrays) -> Any:
+    """Return a part of a program as JSON; its arrays are added to ``arrays``."""
+    if isinstance(value, np.ndarray):
+        arrays.setdefault(name, []).append(value)
+        return {"shape": value.shape}
+    if isinstance(value, SensorPrices):
+        return {"costs": to_json(value)}
+    if (part := type(value).__name__) in _PARTS:
+        inside = {f: _packed(getattr(value, f), f"{name}.{f}", arrays) for f in _fields(value)}
+        return {"part": part, "fields": inside}
+    if isinstance(value, list | tuple):
+        return [_packed(item, name, arrays) for item in value]
+    if isinstance(value, Mapping):
+        return {"values": dict(value)}
+    return value.item() if isinstance(value, np.generic) else value
 
 
-def _parts(arrays: Arrays, part: str, name: str) -> Sequence[Any]:
-    return np.split(arrays[f"{part}.{name}"], arrays[f"{part}.start"][1:-1])
+def _fields(part: Any) -> Sequence[str]:
+    if isinstance(part, Evaluated):
+        return part._fields
+    return [f.name for f in fields(part) if f.init]
 
 
-def _inside(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    return {key[len(prefix) :]: a for key, a in arrays.items() if key.startswith(prefix)}
+def program_from(arrays: Mapping[str, Any], index: Any) -> Any:
+    """Invert ``program_state``. Raises ValueError if an array has other lengths."""
+    left = dict(arrays)
+    program = _unpacked(index, "", left)
+    if any(array.size for array in left.values()):
+        raise ValueError("an array is longer than its parts")
+    return program
 
 
-def _starts(sizes: Sequence[int]) -> Any:
-    return np.cumsum([0, *sizes], dtype=np.int32)
+def _unpacked(packed: Any, name: str, left: dict[str, Any]) -> Any:
+    """Return a part of a program; its arrays are cut off from those ``left``."""
+    if isinstance(packed, list):
+        return tuple(_unpacked(item, name, left) for item in packed)
+    if not isinstance(packed, Mapping):
+        return packed
+    if "shape" in packed:
+        array, left[name] = np.split(left[name], [prod(packed["shape"])])
+        return array.reshape(packed["shape"])
+    if "costs" in packed:
+        return from_json(packed["costs"])
+    if "values" in packed:
+        return packed["values"]
+    inside = packed["fields"].items()
+    return _PARTS[packed["part"]](**{f: _unpacked(v, f"{name}.{f}", left) for f, v in inside})

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.model import pays_by_row
+from bench_core.costs.by_row import priced_rows
+from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.explanation import Watch, plain
 from bench_core.serving.gates import answers, finished, kernel_sums, leave
-from bench_core.serving.own_prices import OwnPrices
 from bench_core.serving.program import END, Program
 from bench_core.serving.row_state import (
     HOW,
@@ -80,18 +80,19 @@ class RowWalk:
         queries: Queries | None,
         cap: float | None,
         watch: Watch | None = None,
-        row_prices: OwnPrices | None = None,
+        costs: CostModel | None = None,
     ) -> Rounds:
         """Walk ``count`` rows, each by itself without ``queries``; in each round all unfinished
-        rows make a request. ``watch`` sees a single row after each step.
+        rows make a request. ``watch`` sees a single row after each step. ``costs`` bill these rows.
 
         Without a cap a row requests all features that the trees of a segment (``segments``) always
         need at once. With a cap it makes one purchase after another.
         """
-        shared = queries is not None and not pays_by_row(self.needs.costs)
+        costs = self.needs.costs if costs is None else costs
+        shared = queries is not None and not pays_by_row(costs)
         if self.pauses or cap is not None or self.prices is None or shared or watch is not None:
-            return (yield from self._together(count, queries, cap, watch, row_prices))
-        price_of: Any = [None] * count if row_prices is None else row_prices.each
+            return (yield from self._together(count, queries, cap, watch, costs))
+        price_of = _prices_of(costs, count)
         results = yield from side_by_side({i: self._alone(price_of[i]) for i in range(count)})
         return [results[i] for i in range(count)]
 
@@ -129,13 +130,13 @@ class RowWalk:
         queries: Queries | None,
         cap: float | None,
         watch: Watch | None,
-        row_prices: OwnPrices | None,
+        costs: CostModel,
     ) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
         program, rows = self.program, WalkedRows(self.program, count)
         boundaries = None if queries is None else queries.boundaries
         rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
-        price_of: Any = [None] * count if row_prices is None else row_prices.each
+        price_of = _prices_of(costs, count)
         purchases = [RowPurchases(self.needs, cap, price_of[i]) for i in range(count)]
         for number, step in enumerate(program.steps):
             there = np.flatnonzero(rows.next == number).tolist()
@@ -147,7 +148,7 @@ class RowWalk:
                     splits, trees, *_ = rooms[i].row.due.tolist()
                     rows.end_capped(i, splits, trees)
                     if watch is not None:
-                        paid = float(self._bill(rows, purchases, queries, row_prices)[i])
+                        paid = float(self._bill(rows, purchases, queries, costs)[i])
                         watch(number, None, paid, rows.score[i])
             here = np.array([i for i in there if within[i]], dtype=np.int64)
             if len(here) == 0:
@@ -164,11 +165,11 @@ class RowWalk:
                 row.place[STEP], row.scores[0] = rows.next[i], rows.sums[i]
                 row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
             if watch is not None:
-                paid = float(self._bill(rows, purchases, queries, row_prices)[0])
+                paid = float(self._bill(rows, purchases, queries, costs)[0])
                 score = plain(answers(program, rows, boundaries))
                 watch(number, score, paid, rows.score[0].copy())
         scores = answers(program, rows, boundaries)
-        spent = self._bill(rows, purchases, queries, row_prices)
+        spent = self._bill(rows, purchases, queries, costs)
         by_row = scores.tolist() if scores.ndim == 1 else [*scores]
         features = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
         how = [HOW[number] for number in rows.how.tolist()]
@@ -198,15 +199,14 @@ class RowWalk:
         rows: WalkedRows,
         purchases: list[RowPurchases],
         queries: Queries | None,
-        row_prices: OwnPrices | None,
+        costs: CostModel,
     ) -> FloatArray:
         """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
-        prices, costs = self.prices, self.needs.costs
+        prices = self.prices
         if prices is not None and (queries is None or pays_by_row(costs)):
             price = np.array([bought.price for bought in purchases])
             return price + (prices.split * rows.splits + prices.tree * rows.trees)
         acquired = self.needs.acquired(bought.bits for bought in purchases)
-        costs = costs if row_prices is None else row_prices.billed()
         return bill(costs, acquired, rows.splits, rows.trees, queries)
 
     def _cells(self, states: list[State]) -> Float32Array:
@@ -235,3 +235,9 @@ class RowWalk:
         if finish is not None:
             answer = finished(finish, answer[None])[0]
         return float(answer[0]) if self.program.outputs == 1 else answer
+
+
+def _prices_of(costs: CostModel, count: int) -> Any:
+    """Return the prices (s,) of each row, None for those of all rows."""
+    by_row = priced_rows(costs)
+    return [None] * count if by_row is None else by_row.of_rows

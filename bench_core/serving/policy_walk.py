@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.by_row import priced_rows
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.data import Queries
 from bench_core.sequential import ROUNDING, Evaluated, PolicyRows, Sequential
 from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Watch, plain
-from bench_core.serving.own_prices import OwnPrices
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_of
 
@@ -54,13 +54,14 @@ class PolicyWalk:
         X: Float32Array,
         queries: Queries | None,
         cap: float | None,
-        row_prices: OwnPrices | None = None,
+        costs: CostModel | None = None,
     ) -> Answers:
         """Return the answers of rows whose cells are known."""
-        rows = self._begin(len(X), cap, row_prices)
+        costs = self.costs if costs is None else costs
+        rows = self._begin(len(X), cap, costs)
         for row, column in self._asks(rows):
             rows.cells[row, column] = X[row, column]
-        return self._answers(rows, queries, row_prices)
+        return self._answers(rows, queries, costs)
 
     def rounds(
         self,
@@ -68,11 +69,12 @@ class PolicyWalk:
         queries: Queries | None,
         cap: float | None,
         watch: Watch | None = None,
-        row_prices: OwnPrices | None = None,
+        costs: CostModel | None = None,
     ) -> Rounds:
         """Walk ``count`` rows; each makes one purchase per round. ``watch`` sees a single row after
         each."""
-        rows = self._begin(count, cap, row_prices)
+        costs = self.costs if costs is None else costs
+        rows = self._begin(count, cap, costs)
         requests = [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -85,26 +87,22 @@ class PolicyWalk:
                 rows.cells[i, columns] = values
                 requests[i].append(columns)
             if watch is not None and (asks or not rows.steps.any()):
-                now = self._answers(rows, queries, row_prices)
+                now = self._answers(rows, queries, costs)
                 score = plain(now.scores)
                 watch(int(now.step[0]), score, float(now.spent[0]), np.atleast_1d(score))
-        answers = self._answers(rows, queries, row_prices)
+        answers = self._answers(rows, queries, costs)
         scores = answers.scores.tolist() if answers.scores.ndim == 1 else [*answers.scores]
         how = np.where(answers.capped, "cap", "end").tolist()
         bought = map(np.concatenate, requests)
         return [*map(Answer, scores, answers.spent.tolist(), bought, answers.step.tolist(), how)]
 
-    def _begin(self, count: int, cap: float | None, row_prices: OwnPrices | None) -> PolicyRows:
+    def _begin(self, count: int, cap: float | None, costs: CostModel) -> PolicyRows:
+        by_row = priced_rows(costs)
         if cap is None or self.prices is None:
-            quoted = (
-                None if row_prices is None or self.program.rule != "net" else row_prices.quoted()
-            )
-            return self._model.begin(count, self.program.prices, row_prices=quoted)
+            known = None if by_row is None or self.program.rule != "net" else by_row.known()
+            return self._model.begin(count, self.program.prices, row_prices=known)
         left = cap * (1 + ROUNDING) - self._price_of(self.each_answer)
-        rows = self._model.begin(count, self.prices, left)
-        if row_prices is not None:
-            rows.price, rows.metered[row_prices.costs.metered] = row_prices.each, True
-        return rows
+        return self._model.begin(count, self.prices if by_row is None else by_row, left)
 
     def _asks(self, rows: PolicyRows) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield rows and columns as ``Sequential.buy`` does; none if a cap forbids any answer."""
@@ -113,14 +111,11 @@ class PolicyWalk:
             return iter(())
         return self._model.buy(rows, 0.0, self._price_of(self.each_act))
 
-    def _answers(
-        self, rows: PolicyRows, queries: Queries | None, row_prices: OwnPrices | None
-    ) -> Answers:
+    def _answers(self, rows: PolicyRows, queries: Queries | None, costs: CostModel) -> Answers:
         answered = rows.begun or not len(rows.left)
         splits, trees = self._model.evaluated(rows)
         acquired = Acquired.pack(rows.sensors)
         scores = self.predict(rows.cells, rows.bought)
-        costs = self.costs if row_prices is None else row_prices.billed()
         spent = bill(costs, acquired, answered * splits, answered * trees, queries)
         step = rows.order.max(axis=1, initial=-1)
         return Answers(scores if answered else scores + nan, spent, acquired, step, rows.short)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import Array, Float32Array, FloatArray, IntArray
-from bench_core.costs.by_row import ByRow
+from bench_core.costs.by_row import ByRow, priced_rows
 from bench_core.costs.error_costs import ErrorCosts, answers_of_least_cost
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries, Task
@@ -23,7 +24,6 @@ from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Explanation, Record, Watch
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
-from bench_core.serving.own_prices import OwnPrices, prices_in
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
@@ -34,6 +34,7 @@ from bench_core.serving.raw_rows import (
     columns_by_name,
     narrow,
 )
+from bench_core.serving.row_prices import AskedPrices, prices_in
 from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
@@ -231,44 +232,35 @@ class Predictor:
                 raise UsageError(f"queries: {error}") from error
         if queries is not None and queries.rows != len(cells):
             raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
-        answers = self._rows(cells, queries, cap, self._own(len(cells), prices))
+        answers = self._rows(cells, queries, cap, self._costs_of(len(cells), prices))
         answers.sensors = self._sensor_names
         return answers
 
-    def _own(self, rows: int, prices: FloatArray | None = None) -> OwnPrices | None:
-        """Return the prices of rows, the means without ``prices`` (n, c)."""
+    def _costs_of(self, rows: int, prices: FloatArray | None = None) -> CostModel:
+        """Return the cost model of rows with these ``prices`` (n, c), without at the means."""
         if not isinstance(self.costs, ByRow):
-            return None
+            return self.costs
         if prices is None:
-            return self._means.at_means(rows)
-        return OwnPrices(self.costs, self.price_columns or ("",) * prices.shape[1], prices)
-
-    @cached_property
-    def _means(self) -> OwnPrices:
-        """Mean prices of one row."""
-        assert isinstance(self.costs, ByRow)
-        width = max(len(self.price_columns), 1 + int(self.costs.column.max(initial=-1)))
-        names = self.price_columns or ("",) * width
-        return OwnPrices(self.costs, names, np.full((1, width), np.nan))
+            return replace(self.costs, of_rows=np.tile(self.costs.base.sensor, (rows, 1)))
+        return self.costs.on(prices)
 
     def _rows(
         self,
         cells: Float32Array,
         queries: Queries | None,
         cap: float | None,
-        row_prices: OwnPrices | None,
+        costs: CostModel,
     ) -> Answers:
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, self._limit(cap), row_prices)
+            return self._policy.at_hand(cells, queries, self._limit(cap), costs)
         limit = self._limit(cap, queries)
         if limit is None and len(cells) >= MANY:
             boundaries = None if queries is None else queries.boundaries
             rows, acquired = self._block_walk.run(cells, boundaries)
             scores = answers(self.program, rows, boundaries)
-            costs = self.costs if row_prices is None else row_prices.billed()
             spent = bill(costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
-        return self._asking(cells, queries, limit, row_prices)
+        return self._asking(cells, queries, limit, costs)
 
     def replay(
         self,
@@ -278,17 +270,17 @@ class Predictor:
     ) -> Answers:
         """Predict as ``predict_features`` does, from cells that are handed out one by one, each
         when the program asks for it."""
-        row_prices = self._own(len(cells), prices)
+        costs = self._costs_of(len(cells), prices)
         if isinstance(self.program, PolicyProgram):
-            return self._policy.at_hand(cells, queries, None, row_prices)
-        return self._asking(cells, queries, None, row_prices)
+            return self._policy.at_hand(cells, queries, None, costs)
+        return self._asking(cells, queries, None, costs)
 
     def _asking(
         self,
         cells: Float32Array,
         queries: Queries | None,
         limit: float | None,
-        row_prices: OwnPrices | None,
+        costs: CostModel,
     ) -> Answers:
         each: list[Answer] = []
         for start, stop, inside in _parts(len(cells), queries):
@@ -297,7 +289,8 @@ class Predictor:
             def copy(row: int, features: IntArray, values: Float32Array, part: Any = part) -> None:
                 values[:] = part[row, features]
 
-            of_part = None if row_prices is None else row_prices.part(start, stop)
+            by_row = priced_rows(costs)
+            of_part = costs if by_row is None else by_row.rows(slice(start, stop))
             walk = self._row_walk.rounds(stop - start, inside, limit, None, of_part)
             each += _answered(walk, copy)
         mask = np.zeros((len(each), self.costs.sensors), dtype=bool)
@@ -343,18 +336,18 @@ class Predictor:
         watch: Watch | None = None,
     ) -> list[Answer]:
         """Return the answers of rows that ask for their cells, and for their prices."""
-        row_prices = self._own(len(cells.names)) if self.price_columns else None
+        costs = self._costs_of(len(cells.names)) if self.price_columns else self.costs
+        by_row = priced_rows(costs)
+        prices = None if by_row is None else AskedPrices(by_row, self.price_columns)
         weighs = isinstance(self.program, PolicyProgram) and self.program.rule == "net"
-        if row_prices is not None and (weighs or limit is not None):
-            row_prices.ask_quoted(acquire, {*self.sensors})
+        if prices is not None and (weighs or limit is not None):
+            prices.ask_quoted(acquire, {*self.sensors})
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            ask = acquire if row_prices is None else row_prices.with_prices(acquire, features)
+            ask = acquire if prices is None else prices.with_prices(acquire, features)
             cells.fill(row, features, values, ask)
 
-        answers = _answered(
-            self._walk.rounds(len(cells.names), queries, limit, watch, row_prices), fill
-        )
+        answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, costs), fill)
         for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
         return answers

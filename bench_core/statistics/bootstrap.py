@@ -81,8 +81,9 @@ class Candidates:
     moments: FloatArray
     # (p, JOINT_DRAWS) jointly normal deviations of the mean validation qualities
     deviations: Float32Array
-    # test units of equal weight that would be as certain, and test rows; at most of blocks
-    tested: tuple[int, int]
+    # test units of equal weight that would be as certain, and test rows, both at most of blocks;
+    # and all such units
+    tested: tuple[int, int, int]
 
     @classmethod
     def of(
@@ -97,7 +98,8 @@ class Candidates:
         ``other``: validation quality by unit of the reference's best point."""
         small = [units.condensed(blocks or len(units.weights)) for units in (valid, test)]
         most = blocks or BLOCKS
-        tested = min(equal_units(test.weights), most), min(round(float(test.rows.sum())), most)
+        whole = equal_units(test.weights)
+        tested = min(whole, most), min(round(float(test.rows.sum())), most), whole
         return cls(small[0], small[1], keys, moments(valid, other), deviations(valid), tested)
 
     def at(self, places: IntArray) -> Candidates:

@@ -65,6 +65,32 @@ def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interv
     return Interval(value + min(wider * low, 0.0), value + max(wider * high, 0.0))
 
 
+def bounded_interval(
+    level: Level, contrast: FloatArray, bounds: tuple[float, float], share: float = LEVEL
+) -> Interval:
+    """Return the interval of a mean of values between ``bounds``. Of values between 0 and 1 it is
+    that of C. Clopper and E. Pearson (1934) for a binomial share of as many units as give the same
+    variance (E. Korn and B. Graubard 1998): of all units, where all values are the same bound."""
+    from scipy.special import betaincinv, ndtri
+
+    least, width = bounds[0], bounds[1] - bounds[0]
+    error, weight = _noise(level, lambda of: contrast @ of @ contrast)
+    reach = float(error) * _reach(*_freedom(level), float(weight), share) / width
+    value = min(max((float(contrast @ level.observed) - least) / width, 0.0), 1.0)
+    low, high, tail = 0.0, 1.0, (1 - share) / 2
+    if reach > _ROUNDING:
+        units = value * (1 - value) * (float(ndtri(tail)) / reach) ** 2
+    elif min(value, 1 - value) <= _ROUNDING:
+        units, value = float(level.whole), float(round(value))
+    else:  # the same in all units, as the AUC of a constant
+        return Interval(least + width * value, least + width * value)
+    if value > 0:
+        low = float(betaincinv(units * value, units * (1 - value) + 1, tail))
+    if value < 1:
+        high = float(betaincinv(units * value + 1, units * (1 - value), 1 - tail))
+    return Interval(least + width * low, least + width * high)
+
+
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
     """Return percentiles of a learner's draws, not centred on its value, as some draws may fail.
     They are widened to Student's distribution about their median."""
@@ -97,8 +123,12 @@ def _difference(level: Level, a: int, b: int, interest: float) -> Difference:
         error = (ends.high - value) / NORMAL_QUANTILE
     else:
         around = value + _widening(level, LEVEL) * (drawn[1:] - drawn[1:].mean())
-        fewer = min((around <= 0).sum(), (around >= 0).sum())
+        # draws without a row that differs count for both sides, wherever they are after centring
+        level_with = drawn[1:] == 0
+        fewer = min(((around <= 0) | level_with).sum(), ((around >= 0) | level_with).sum())
         p, bounded = min(1.0, 2 * (1 + int(fewer)) / (1 + len(around))), not fewer
+        if p > 1 - LEVEL:
+            ends = Interval(min(ends.low, 0.0), max(ends.high, 0.0))
         equal, error = float((np.abs(around) < interest).mean()), float(around.std())
     return Difference(value, ends, p, p, equal, _more_units(value, error), bool(bounded))
 

@@ -40,6 +40,7 @@ class Level:
     between: FloatArray  # from groups, including the rest of ``within``
     units: int  # number of units of equal weight that would be as certain, at most of blocks
     rows: int  # number of rows, at most of blocks
+    whole: int  # number of such units of all groups, however many
     groups: int = 1
 
     @property
@@ -54,12 +55,12 @@ class Level:
         return self.draws[:, 0]
 
 
-def of_units(draws: FloatArray, units: int, rows: int = 0) -> Level:
+def of_units(draws: FloatArray, units: int, rows: int = 0, whole: int = 0) -> Level:
     """Return the level of one repeat, from ``bootstrap.draw`` of so many ``units`` of equal weight,
-    which have so many ``rows``, by default one each."""
+    which have so many ``rows``, by default one each; ``whole``: units before those of blocks."""
     within = np.cov(draws[:, 1:]) if draws.shape[1] > 2 else np.zeros((len(draws),) * 2)
     within = np.atleast_2d(within)
-    return Level(draws, within, within, np.zeros_like(within), units, rows or units)
+    return Level(draws, within, within, np.zeros_like(within), units, rows or units, whole or units)
 
 
 def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
@@ -87,7 +88,8 @@ def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
     moved = (drawn if same_units else drawn[:, :1]) + (times @ effects).T
     spread = np.atleast_2d(np.cov(observed.T)) / n
     sizes = min(of.units for of in groups), min(of.rows for of in groups)
-    return Level(moved, within, shared, spread, *sizes, n)
+    whole = [of.whole for of in groups]
+    return Level(moved, within, shared, spread, *sizes, min(whole) if same_units else sum(whole), n)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

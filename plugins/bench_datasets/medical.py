@@ -49,95 +49,95 @@ PIMA_FILE = "pima-indians-diabetes.data"
 
 
 @dataclass(frozen=True)
-class Hepatitis:
+class _Medical:
+    task: ClassVar[Task] = Task.BINARY
+    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
+    cost: ClassVar[Mapping[str, float]]
+    groups: ClassVar[Sequence[Group]]
+
+    discount: bool = param(True, "tests of a group after its first cost less by the shared cost")
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Split by ``seed`` within each class; every size uses all rows."""
+        X, y = self.rows(source)
+        parts = take(X, y, cut_by_class(y, (0.6, 0.2, 0.2), seed))
+        prices = turney_prices(self.cost, self.groups if self.discount else ())
+        return Splits(*parts, prices, feature_names=tuple(self.cost))
+
+    def rows(self, source: Source) -> tuple[Float32Array, FloatArray]:
+        """Cells (n, d) and labels (n,) of all rows."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Hepatitis(_Medical):
     """Death of a hepatitis patient (label 1)."""
 
     name: ClassVar[str] = "hepatitis"
-    task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI hepatitis with the prices of its tests"
     files: ClassVar[tuple[str, ...]] = (HEPATITIS_FILE, HEPATITIS_TABLE, HEPATITIS_LABELS)
-    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = from_uci(46, "hepatitis.zip", HEPATITIS_FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/46"
-
-    discount: bool = param(True, "blood tests after the first cost 2.10 less")
+    cost, groups = HEPATITIS, HEPATITIS_GROUPS
 
     def complete(self, source: Source) -> bool:
         """True for the publisher's file, or a table with its labels."""
         return source.has(HEPATITIS_FILE) or source.has(HEPATITIS_TABLE)
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read the publisher's file, or its copy as a table and labels."""
-        X, y = _hepatitis(source)
-        return _splits(X, y, HEPATITIS, HEPATITIS_GROUPS if self.discount else (), seed)
+    def rows(self, source: Source) -> tuple[Float32Array, FloatArray]:
+        """The publisher's file, or its copy as a table and labels."""
+        if source.has(HEPATITIS_FILE):
+            table = read_matrix(source.find(HEPATITIS_FILE), 20, missing=True)
+            kind = table.codes("1", (1, 2))
+            return table.matrix(table.names[1:]), (kind == 1).astype(np.float64)
+        table = read_table(source.find(HEPATITIS_TABLE))
+        labels = read_table(source.find(HEPATITIS_LABELS))
+        y = labels.codes(labels.names[0], range(2))
+        if len(y) != len(table):
+            fault = f"{len(y)} labels for {len(table)} rows"
+            raise InputError(f"{labels.path}: {fault}; get both again")
+        X = table.matrix(tuple(HEPATITIS))
+        return np.where(X == -1, np.float32(np.nan), X), y
 
 
 @dataclass(frozen=True)
-class Heart:
+class Heart(_Medical):
     """Heart disease of a patient (label 1)."""
 
     name: ClassVar[str] = "heart"
-    task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI heart disease (Cleveland) with the prices of its tests"
     files: ClassVar[tuple[str, ...]] = (HEART_FILE,)
-    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = from_uci(45, "heart+disease.zip", HEART_FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/45"
+    cost, groups = HEART, HEART_GROUPS
 
-    discount: bool = param(True, "tests of a group after its first cost less by the shared cost")
-
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def rows(self, source: Source) -> tuple[Float32Array, FloatArray]:
         """Grades 1 to 4 of disease are labelled 1."""
         table = read_matrix(source.find(HEART_FILE), 14, missing=True)
         y = (table.codes("14", range(5)) > 0).astype(np.float64)
-        X = table.matrix(table.names[:-1])
-        return _splits(X, y, HEART, HEART_GROUPS if self.discount else (), seed)
+        return table.matrix(table.names[:-1]), y
 
 
 @dataclass(frozen=True)
-class Pima:
+class Pima(_Medical):
     """Diabetes of Pima women (label 1)."""
 
     name: ClassVar[str] = "pima"
-    task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Pima diabetes with the prices of its blood tests"
     files: ClassVar[tuple[str, ...]] = (PIMA_FILE,)
-    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     homepage: ClassVar[str] = "OpenML, set 37 (as comma-separated numbers without a header)"
+    cost, groups = PIMA, PIMA_GROUPS
 
-    discount: bool = param(True, "the second blood test costs 2.10 less")
     zeros: bool = param(False, "keep the zeros that mark unmeasured values")
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def rows(self, source: Source) -> tuple[Float32Array, FloatArray]:
         """Impossible zeros (of glucose, pressure, skin, insulin, mass) are missing values."""
         table = read_matrix(source.find(PIMA_FILE), 9)
-        y = table.codes("9", range(2))
-        X = table.matrix(table.names[:-1])
+        y, X = table.codes("9", range(2)), table.matrix(table.names[:-1])
         if not self.zeros:
             for j in (list(PIMA).index(name) for name in PIMA_UNMEASURED):
                 X[X[:, j] == 0, j] = np.nan
-        return _splits(X, y, PIMA, PIMA_GROUPS if self.discount else (), seed)
-
-
-def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
-    if source.has(HEPATITIS_FILE):
-        table = read_matrix(source.find(HEPATITIS_FILE), 20, missing=True)
-        kind = table.codes("1", (1, 2))
-        return table.matrix(table.names[1:]), (kind == 1).astype(np.float64)
-    table = read_table(source.find(HEPATITIS_TABLE))
-    labels = read_table(source.find(HEPATITIS_LABELS))
-    y = labels.codes(labels.names[0], range(2))
-    if len(y) != len(table):
-        raise InputError(f"{labels.path}: {len(y)} labels for {len(table)} rows; get both again")
-    X = table.matrix(tuple(HEPATITIS))
-    return np.where(X == -1, np.float32(np.nan), X), y
-
-
-def _splits(
-    X: Float32Array, y: FloatArray, cost: Mapping[str, float], groups: Sequence[Group], seed: int
-) -> Splits:
-    parts = take(X, y, cut_by_class(y, (0.6, 0.2, 0.2), seed))
-    return Splits(*parts, turney_prices(cost, groups), feature_names=tuple(cost))
+        return X, y
 
 
 bench_datasets = provide_datasets(Hepatitis, Heart, Pima)

@@ -50,7 +50,8 @@ from bench_models.dictionary import sums
 from bench_models.masked_predictor import (
     closed,
     code_of,
-    most_evaluated,
+    most_of_any,
+    spread_by_class,
     training_copies,
     visible,
 )
@@ -116,8 +117,7 @@ class BackwardInduction(OnEngine):
 
         purchases = Purchases.of(prices)
         copies = training_copies(train, context.seed)
-        part = np.empty(len(copies), dtype=np.int64)
-        part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % self.parts
+        part = spread_by_class(copies.y, self.parts)
         bins = find_bins(copies.X, threads=context.threads)
         words = bins.words(copies.X, context.threads)
 
@@ -275,12 +275,12 @@ class Lookahead(Stored):
     @cached_property
     def each_act(self) -> Evaluated:
         """Evaluation of the set with the most trees."""
-        return _most(self.gains, np.append(self.prices.multiplier, 1.0))
+        return most_of_any(self.gains, np.append(self.prices.multiplier, 1.0))
 
     @cached_property
     def each_answer(self) -> Evaluated:
         """Evaluation of the set with the most trees."""
-        return _most(self.answers, self.prices.multiplier)
+        return most_of_any(self.answers, self.prices.multiplier)
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
@@ -312,11 +312,6 @@ class Lookahead(Stored):
             place = int(np.max(np.flatnonzero(inside), initial=0))
             scores[rows] = sums(trees[place], X[rows])
         return scores
-
-
-def _most(sets: Sequence[Ensemble], multiplier: FloatArray) -> Evaluated:
-    each = [most_evaluated(trees, multiplier) for trees in sets]
-    return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
 
 
 def _sets(purchases: Purchases, sure: Callable[[BoolArray], float]) -> BoolArray:

@@ -26,7 +26,7 @@ Equations
     combinations     bench_methods.bayes_cmi.Variables.of_rows
     shares           bench_methods.bayes_cmi.DependenceForest.of
     tree             bench_methods.bayes_cmi.chow_liu
-    purchases, stop  bench_models.information.MostInformation.act
+    purchases, stop  bench_methods.bayes_cmi.MostInformation.act
     T                bench_methods.bayes_cmi.temperature_of
 
 Departures
@@ -48,19 +48,19 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from bench_models.boosting import binned
-from bench_models.information import MostInformation, plogp
-from bench_models.links import log_loss, softmax
+from bench_models.links import log_loss, plogp, softmax
 from bench_models.states import Stored
 from bench_models.tradeoff import entropy
 
 from bench_core import (
+    STOP,
     Examples,
     FitContext,
     Prices,
@@ -89,6 +89,9 @@ SPAN = 1e-5
 HOTTEST = 1e3  # largest T; the smallest is one over it
 
 ROWS = 1000  # rows per block
+
+NOTHING = 1e-9
+"""Rounding error in nats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,8 +220,6 @@ class DependenceForest(Stored):
     Reasoning in Intelligent Systems, 1988).
     """
 
-    told: ClassVar[bool] = False
-
     variables: Variables
     prior: FloatArray  # (K,)
     parent: IntArray  # (V,), -1: depends only on the class
@@ -317,6 +318,48 @@ class DependenceForest(Stored):
         above = np.where(self.parent >= 0, size[self.parent], 1)
         tables = np.split(self.table, np.cumsum(K * above * size))[:-1]
         return [t.reshape(K, a, -1) for t, a in zip(tables, above, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class MostInformation(Stored):
+    """Buys the purchase j of the largest ``unit`` x I(y; x_j | x_m) / c_j above the stop."""
+
+    nested: ClassVar[bool] = True
+
+    beliefs: DependenceForest
+    prices: Prices
+    stops: Mapping[str, Sequence[float]]
+    unit: float = 1.0
+
+    def act(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+    ) -> IntArray:
+        """The first of equal information per price; the cheapest if none gives any."""
+        best, until = self.offer(cells, bought, left)
+        return np.where(until >= stop, best, STOP)
+
+    def offer(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """The best purchase (n,), and the largest stop (n,) at which it is still bought."""
+        best, worth = self.purchases.most(self.worth(cells, bought), bought, left)
+        return best, np.nextafter(worth, -np.inf)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The posterior, as scores."""
+        return self.beliefs.scores(cells, bought)
+
+    def worth(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Information per price (n, k); -inf for purchases made."""
+        gain, price = self.beliefs.gain(cells, bought), self.purchases.marginal(bought)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = (gain * self.unit / price).round(9)
+        return np.where(bought, -np.inf, np.where(gain > NOTHING, found, -NOTHING * price))
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """Purchases at these prices."""
+        return Purchases.of(self.prices)
 
 
 def _parts(codes: IntArray, known: BoolArray) -> Iterator[tuple[IntArray, BoolArray]]:

@@ -38,8 +38,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
-from bench_models.nested_sets.held_out import Fits, HeldOutFit, converged, divided, whole_ensemble
-from bench_models.nested_sets.purchases import Purchases, bought_too, gaining, readable
+from bench_models.nested_sets.held_out import (
+    Fits,
+    HeldOutFit,
+    converged,
+    divided,
+    mean_loss,
+    whole_ensemble,
+)
+from bench_models.nested_sets.purchases import TRIED, Purchases, bought_too, gaining, readable
 from bench_models.nested_sets.subsets import Subsets
 from bench_models.path_of_models import PathOfModels, growing
 from bench_models.staged import MOST_POINTS, StagedModel
@@ -50,25 +57,14 @@ from bench_core.arrays import BoolArray
 if TYPE_CHECKING:
     from bench_trees import Settings
 
-TRIED = 8
-"""Purchases tried with trees in a round."""
-
 TRIAL_TREES = 10
 ROUNDS = 4
 """Maximum rounds between two operating points."""
 
-PARTS = 5
-HELD_OUT = 1000
-"""Parts, fifths of the rows, are held out until they have this many rows."""
-
 SELECTION_ROWS = 10000
-LEAST_FALL = 1e-3
-"""Smallest relative fall of the loss that counts."""
 
 CHUNK = 5
 """Minimum boosting iterations between two evaluations of the validation rows."""
-
-PATIENCE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +102,7 @@ class ForwardSelection(BoostedTrees):
         for k, features in enumerate(subsets):
             context.progress(len(subsets) + k, 2 * len(subsets))
             start = [HeldOutFit.begin(whole, valid)]
-            how: Any = {"chunk": CHUNK, "patience": PATIENCE, "falls": falls}
-            (fit,) = converged(start, features, whole.settings, self.trees, **how)
+            (fit,) = converged(start, features, whole.settings, self.trees, chunk=CHUNK)
             ensemble = whole_ensemble(fit)
             models.append(whole.whole(ensemble, {"features": int(features.sum())}))
         context.progress(1, 1)
@@ -116,7 +111,7 @@ class ForwardSelection(BoostedTrees):
     def _selected(self, whole: Subsets) -> list[BoolArray]:
         """The nested subsets of features of the operating points."""
         prices, progress = whole.prices, whole.context.progress
-        divisions = divided(whole, PARTS, most=SELECTION_ROWS, enough=HELD_OUT)
+        divisions = divided(whole, most=SELECTION_ROWS)
         trial = replace(whole.settings, trees=max(1, TRIAL_TREES // whole.loss.outputs))
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
         sets = [bought]
@@ -156,20 +151,9 @@ class ForwardSelection(BoostedTrees):
         return first(1 + bisect_left(counts, goal, key=lambda count: int(first(count).sum())))
 
 
-def mean_loss(fits: Fits) -> float:
-    """Mean loss over all held-out parts."""
-    return float(np.mean([fit.loss for fit in fits]))
-
-
-def falls(new: Fits, old: Fits) -> bool:
-    """True if the loss fell by more than the share ``LEAST_FALL``."""
-    before = mean_loss(old)
-    return mean_loss(new) < before - LEAST_FALL * abs(before)
-
-
 def settled(fits: Fits, features: BoolArray, trial: Settings) -> list[HeldOutFit]:
     """The fits continued, trial by trial, while their loss falls."""
-    how: Any = {"chunk": trial.trees, "patience": 1, "growth": 0, "falls": falls}
+    how: Any = {"chunk": trial.trees, "patience": 1, "growth": 0}
     return converged(fits, features, trial, sys.maxsize, **how)
 
 

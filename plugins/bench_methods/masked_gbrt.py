@@ -110,11 +110,8 @@ class OneOrder(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The first purchases of the order, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram
-
-        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
         worth = Ensemble.of_trees([], [], np.append(self._worth(stop), 0.0), 0)
-        return PolicyProgram.of([worth], answer, prices, marked, "class", skip=True)
+        return self.served([worth], prices, "class", skip=True)
 
 
 def order_alone(

@@ -175,13 +175,8 @@ class Dime(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The values' trees and the predictor's."""
-        from bench_core.serving import PolicyProgram
-
-        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
         least = stop * self.unit
-        return PolicyProgram.of(
-            self.values, answer, prices, marked, "rate", least=least, skip=self.skip
-        )
+        return self.served(self.values, prices, "rate", least=least, skip=self.skip)
 
     def rates(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Values per price (n, k); -inf where bought."""

@@ -58,6 +58,11 @@ def log_loss(scores: FloatArray, y: FloatArray) -> FloatArray:
     return np.asarray(log_sum(scores) - scores[np.arange(len(y)), y.astype(np.int64)])
 
 
+def plogp(p: FloatArray) -> FloatArray:
+    """p log p, shape as given; 0 where p is."""
+    return np.asarray(p * np.log(np.where(p > 0, p, 1.0)))
+
+
 def scores_of(p: FloatArray, least: float) -> FloatArray:
     """Scores of class probabilities (n, K), raised to ``least``: logarithms (n, K), or log-odds
     (n,) of two classes."""

@@ -16,7 +16,7 @@ A missing result thus differs from an unbought one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ from bench_models.states import Stored
 if TYPE_CHECKING:
     from bench_trees import Settings
 
+    from bench_core.serving import PolicyProgram
 
 MOST_SETS, AT_ONCE = 4096, 1 << 18
 """Most sets of purchases whose losses are computed together; scores held for them at a time."""
@@ -105,10 +106,8 @@ class MaskedPredictor(Stored):
         return self._shaped(self.whole.scores(cells, bought))
 
     def parts_of(self, copies: Examples) -> IntArray:
-        """The part (n,) of each of the ``training_copies``; every class is spread evenly."""
-        part = np.empty(len(copies), dtype=np.int64)
-        part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % len(self.without)
-        return part
+        """The part (n,) of each of the ``training_copies``."""
+        return spread_by_class(copies.y, len(self.without))
 
     def cross_fitted(self, cells: Float32Array, bought: BoolArray, part_of: IntArray) -> FloatArray:
         """``scores`` of training rows, each by trees trained without its ``part_of`` (n,)."""
@@ -173,6 +172,15 @@ class PredictorPolicy(Stored):
         """The predictor's scores."""
         return self.predictor.scores(cells, bought)
 
+    def served(
+        self, values: Sequence[Ensemble], prices: Prices, rule: str, **how: Any
+    ) -> PolicyProgram:
+        """A program of trees that value purchases, by a ``rule``, and the predictor's trees."""
+        from bench_core.serving import PolicyProgram
+
+        whole = self.predictor.whole
+        return PolicyProgram.of(values, whole.ensemble, prices, whole.marked, rule, **how)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedTraining(BoostedTrees):
@@ -225,6 +233,13 @@ def training_copies(train: Examples, seed: int) -> Examples:
     return Examples(train.X[rows], train.y[rows])
 
 
+def spread_by_class(y: FloatArray, parts: int) -> IntArray:
+    """A part (n,) of each row with these labels; every class is spread evenly."""
+    part = np.empty(len(y), dtype=np.int64)
+    part[np.argsort(y, kind="stable")] = np.arange(len(y)) % parts
+    return part
+
+
 def random_purchases(purchases: Purchases, rows: int, rng: np.random.Generator) -> BoolArray:
     """Random purchases (n, k) and the free ones. Each row has one probability, from U(0, 1), for
     every purchase."""
@@ -265,6 +280,12 @@ def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
         return Evaluated()
     longest = layout_of(trees, multiplier).paths()[1]
     return Evaluated(float(longest.sum()), float((longest > 0).sum()))
+
+
+def most_of_any(sets: Iterable[Ensemble], multiplier: FloatArray) -> Evaluated:
+    """The most splits and the most trees of any of these, as ``most_evaluated`` counts them."""
+    each = [most_evaluated(trees, multiplier) for trees in sets]
+    return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
 
 
 def marked_purchases(train: Examples, prices: Prices) -> IntArray:

@@ -34,7 +34,7 @@ from bench_core.leaderboard.conclusion import (
     overall_conclusion,
     ranked_by,
 )
-from bench_core.protocols import DIVERGED, ON_VALIDATION
+from bench_core.protocols import DIVERGED
 from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
@@ -70,8 +70,6 @@ RANKS = (
 MEANINGS = {
     NOT_CONVERGED: "more trees would still help",
     AT_EDGE: "the best value ends the range that was tried: try values beyond",
-    ON_VALIDATION: "training rows differ from validation rows, which chose more than the point: "
-    "validation qualities are optimistic",
     DIVERGED: "training diverged and was stopped; no saving is measured against it",
     OVER: f"mean cost on test is above the budget by more than its {CONFIDENCE} interval",
     UNREACHABLE: "takes the best answer of each row after seeing all, luck included",

@@ -114,9 +114,6 @@ WAYS = {
 }
 """By what happens in ``fit``: what is called, the status, and what the error holds."""
 
-FEW = ("raise-base", "raise-long", "exit-0", "start")
-"""Those of the default test run."""
-
 LATER = ("raise", "raise-base", "recurse", "hang", "segfault", "exit-0", "memory", "start")
 """Those that are also tried in ``predict_path``."""
 
@@ -205,15 +202,10 @@ def check(ways, later=False):
 
 
 @pytest.mark.slow  # test_execution has five of these ways
-def test_a_handful_of_broken_learners_cost_their_own_trials_alone(home):
-    check(FEW)
-    assert max(len(attempt.trace) for attempt in Store().attempts()) < 50_000
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_broken_learners_cost_their_own_trials_alone(home, part):
     check([*WAYS][part::3])
+    assert max(len(attempt.trace) for attempt in Store().attempts()) < 50_000
 
 
 @pytest.mark.slow

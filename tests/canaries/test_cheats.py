@@ -73,9 +73,6 @@ def honest(model, X):
     return path(lambda k: paid(model, X, k))
 
 
-# -- it reads what it did not pay for --------------------------------------------------------------
-
-
 @case("failed", READS)
 def reads_unpaid_cells(model, X):
     return path(lambda k: paid(model, X))
@@ -114,9 +111,6 @@ def multiplies_unpaid_cells_by_zero(model, X):
 @case("failed", READS)
 def reads_unpaid_cells_behind_an_offset(model, X):
     return path(lambda k: 1e10 + paid(model, X))
-
-
-# -- it buys by what it did not pay for ------------------------------------------------------------
 
 
 @case("failed", "it buys other sensors")
@@ -171,9 +165,6 @@ def buys_the_largest_of_all(model, X):
     mask = size >= np.sort(size, axis=1)[:, -3:-2]
     yes = (np.nan_to_num(X) * model.weight * mask).sum(axis=1) > 0
     return told_by_purchases(X, yes, mask)
-
-
-# -- not the query alone decides -------------------------------------------------------------------
 
 
 @case("failed", DEPENDS)
@@ -256,9 +247,6 @@ POLICIES = {
     "policy-that-keeps-answers": ("failed", lambda weight: Keeping(weight, {})),
     "policy-with-a-module": ("failed", lambda weight: Keeping(weight, SEEN_BY_POLICY)),
 }
-
-
-# -- what it was given, and what it bills ----------------------------------------------------------
 
 
 @case("failed", "it modifies its input cells; let it work on a copy")

@@ -21,9 +21,6 @@ def shipped():
     return {claim.id: claim for table in tables for claim in read_claims(table)}
 
 
-Point = tuple[float, float]
-
-
 def verdict(name, *contenders, metric="accuracy", train=10**7, **more):
     """On points (cost, quality) of the claim's learners in order; all costs are alike."""
     claim = shipped()[name]

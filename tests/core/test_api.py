@@ -13,7 +13,6 @@ import bench_core
 from bench_core import plugins
 from bench_core.api import RunRequest, RunResult, audit, plan, run
 from bench_core.planning.request import cores_for
-from bench_core.results.store import Store
 
 SMALL = {
     "data": "toy-rank",
@@ -107,29 +106,6 @@ def svmlight(path, queries, seed):
             cells = " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(x))
             lines.append(f"{grade} qid:{q} {cells}")
     path.write_text("\n".join(lines) + "\n")
-
-
-def test_ones_own_files_run_with_ones_own_costs(home):
-    svmlight(home / "train.svm", 30, 0)
-    svmlight(home / "test.svm", 10, 1)
-    (home / "mine.csv").write_text("name,cost\n1,5\n2,1\n3,2\n")
-    result = run(
-        data="train.svm",
-        test="test.svm",
-        costs="mine.csv",
-        learners=["gbrt", "miser", "cegb", "cronus"],
-        executor="inline",
-        settings=[f"{name}.trees=3" for name in ("gbrt", "miser", "cegb")]
-        + ["cronus.base.trees=3"]
-        + [f"{name}.tradeoff=[0.1, 1.0]" for name in ("miser", "cegb", "cronus")],
-    )
-    frame = result.frame().query("status == 'ok'")
-    assert {"gbrt", "miser", "cegb", "cronus"} <= set(frame["learner"])
-    assert set(frame["dataset"]) == {"train.svm"}
-    assert not frame["stand_in"].any()
-    assert Store().info().datasets[0].price_of_everything == 8.0
-    assert 3.0 < frame["feature_cost"].max() <= 8.0  # more than it would be without the file
-    assert set(Store().info().metrics) == {"ndcg@5", "precision@5"}
 
 
 def test_all_learners_are_planned_for_ones_own_files(home):

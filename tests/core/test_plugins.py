@@ -1,10 +1,8 @@
 """An invalid plugin is one row of ``bench list plugins`` and changes nothing else."""
 
-import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -92,8 +90,6 @@ INVALID = {
     ),
 }
 VALUES = {"malformed": "we!rd:::"}  # of entry points that are not the name of their module
-
-Install = Callable[..., None]
 
 
 @pytest.fixture
@@ -263,13 +259,6 @@ def test_a_data_set_of_name_task_and_prepare_is_complete(install, bench):
     assert (ran.status, "mine" in ran.out) == (0, True)
     planned = bench("plan", "--suite", "cronus-yahoo", "--learners", "constant")
     assert (planned.status, "yahoo" in planned.out) == (0, True), planned.err
-
-
-def test_a_learner_of_name_tasks_and_fit_is_complete(install):
-    install("theirs", "gives('bench_learners', Learner)")
-    learner = learner_of(load_registry().learner("theirs")())
-    assert (learner.code, learner.role, learner.version) == ((), "", "")
-    assert (learner.needs(), learner.stamp()) == ((), "")
 
 
 VERB = """
@@ -449,13 +438,3 @@ def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook):
 
 def test_every_built_in_plugin_loads(before):
     assert [(p.name, p.error) for p in before.plugins if p.error] == []
-
-
-def test_every_learner_documents_every_parameter(before):
-    missing = [
-        f"{name}.{field.name}"
-        for name, learner in before.learners.items()
-        for field in dataclasses.fields(learner)
-        if not field.metadata.get("doc")
-    ]
-    assert missing == []

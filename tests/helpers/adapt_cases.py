@@ -4,19 +4,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.adapt.q_step import TrainingRows
+from bench_methods.gbrt import GBRT
 
-from bench_core import (
-    Acquired,
-    Bill,
-    Examples,
-    Prediction,
-    Prices,
-    Splits,
-    Task,
-)
+from bench_core import Acquired, Bill, Examples, Prediction, Prices, Splits, Task
 from bench_core.contracts import learner_of
 from helpers.fakes import FakeContext
+
+SMALL = GBRT(trees=5)
+QUICK = [
+    AdaptGBRT(f0=SMALL, trees=4, iterations=2, gates=3),
+    AdaptLin(f0=SMALL, supports=2, iterations=3, gates=1),
+    AdaptLstsq(f0=SMALL, supports=2, iterations=2, gates=1),
+    AdaptL1(f0=SMALL, supports=2, gates=2),
+]
 
 
 @dataclass(frozen=True, eq=False)

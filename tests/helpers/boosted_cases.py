@@ -1,6 +1,8 @@
 """Small data sets for the tests of boosted-tree learners."""
 
 import numpy as np
+from bench_models.boosting import BoostedTrees
+from bench_models.nested_sets.subsets import Subsets
 
 from bench_core import Examples, Queries, Splits, Task, price_list
 from helpers.fakes import FakeContext
@@ -34,6 +36,12 @@ def fit(learner, train, task, at=None, **context):
     facts = at or prices(), task, CLASSES[task], how.feature_names
     how.splits = Splits(train, train, train, *facts)
     return learner.fit(train, train, at or prices(), how)
+
+
+def subsets(train, task, at=None, shape=None, **settings):
+    """What is trained on subsets of the features."""
+    learner, context = BoostedTrees(**settings), FakeContext(task, CLASSES[task])
+    return Subsets(learner, shape or learner.settings(task, 8), train, at or prices(), context)
 
 
 def path(model, data):

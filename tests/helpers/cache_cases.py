@@ -58,10 +58,5 @@ class Toy:
 def entry(folder, toy=None, **options):
     toy = toy or Toy()
     toy = replace(toy, log=str(folder / "log"))
-    kept = prepare(
-        toy,
-        source=DataFolder(folder / "data"),
-        cache_dir=folder / "cache",
-        **options,
-    )
+    kept = prepare(toy, source=DataFolder(folder / "data"), cache_dir=folder / "cache", **options)
     return kept.path, kept.splits

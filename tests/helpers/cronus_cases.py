@@ -11,6 +11,7 @@ from bench_models.problem import Problem
 from bench_trees import Ensemble
 
 from bench_core import Task
+from helpers.random_trees import stump
 
 
 def problem(seed=0, n=60, trees=6, sensors=4, **changed):
@@ -116,17 +117,5 @@ def forest(seed, X, residual, trees=8, rate=0.3):
 
 def stumps(features, cuts, low, high):
     """One split each: ``low`` where x <= cut, else ``high``."""
-    count = len(features)
-    leaf = [-1, -1]
-    return Ensemble(
-        start=np.arange(0, 3 * count + 1, 3, dtype=np.int32),
-        feature=np.array([[f, *leaf] for f in features], np.int32).ravel(),
-        threshold=np.array([[c, 0.0, 0.0] for c in cuts], np.float32).ravel(),
-        left=np.array([[3 * t + 1, *leaf] for t in range(count)], np.int32).ravel(),
-        right=np.array([[3 * t + 2, *leaf] for t in range(count)], np.int32).ravel(),
-        missing_left=np.zeros(3 * count, bool),
-        value=np.array([[0.0, a, b] for a, b in zip(low, high, strict=True)]).ravel(),
-        output=np.zeros(count, np.int32),
-        base=np.zeros(1),
-        features=max(features) + 1,
-    )
+    each = zip(features, low, high, cuts, strict=True)
+    return Ensemble.concat([stump(*one, features=max(features) + 1) for one in each])

@@ -54,7 +54,7 @@ def quick_settings(count=5):
         "backward-induction": {"trees": 2, "depth": 1, "min_rows": 4, "points": 5, "tried": 1},
         "bayes-cmi": {"points": 5},
         "best-single": {},
-        "budget-boosting": {**trees, "folds": 2},
+        "budget-boosting": trees,
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
         "cascade": {"thresholds": 4},
@@ -151,104 +151,85 @@ def _booster(task, train, folder, count):
 # Troubles: changes of ordinary splits
 
 Trouble = Callable[[Splits], Splits]
+ALL = ("train", "valid", "test")
 
 
-def _columns_that_tell_nothing(splits):
-    """A constant column and an empty one, and rows without any value."""
+def _parts(splits, change, names=ALL):
+    return replace(splits, **{name: change(getattr(splits, name)) for name in names})
 
-    def change(part):
+
+def _sealed(array):
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
+
+
+def _cells(change, names=ALL):
+    """A trouble that changes the cells of some parts in place."""
+
+    def changed(part):
         X = np.array(part.X)
-        X[:, 0], X[:, 1], X[:8] = 3.0, np.nan, np.nan
+        change(X)
         return replace(part, X=_sealed(X))
 
-    return _parts(splits, change, ("train", "valid", "test"))
+    return lambda splits: _parts(splits, changed, names)
+
+
+def _labels(change, names=ALL):
+    """A trouble that replaces the labels of some parts, given them and the task."""
+
+    def trouble(splits):
+        def changed(part):
+            return replace(part, y=_sealed(change(part.y, splits.task)))
+
+        return _parts(splits, changed, names)
+
+    return trouble
+
+
+def _tells_nothing(X):
+    """A constant column and an empty one, and rows without any value."""
+    X[:, 0], X[:, 1], X[:8] = 3.0, np.nan, np.nan
+
+
+def _extreme(X):
+    X[:, 0] *= 1e30
+    X[:, 2] *= 1e-30
+
+
+def _lose(X):
+    """The first query or row lacks everything."""
+    X[::2, :4] = np.nan
+    X[:8] = np.nan
 
 
 def _at_test_alone(splits):
-    """Cells never missing in training; the first query or row lacks everything."""
-
-    def fill(part):
-        return replace(part, X=_sealed(np.nan_to_num(part.X)))
-
-    def lose(part):
-        X = np.array(part.X)
-        X[::2, :4] = np.nan
-        X[:8] = np.nan
-        return replace(part, X=_sealed(X))
-
-    return _parts(_parts(splits, fill, ("train", "valid")), lose, ("test",))
+    """Cells never missing in training."""
+    filled = _cells(lambda X: np.nan_to_num(X, copy=False), ("train", "valid"))(splits)
+    return _cells(_lose, ("test",))(filled)
 
 
 def _single_feature(splits):
-    def change(part):
-        return replace(part, X=_sealed(part.X[:, :1]))
-
-    one = _parts(splits, change, ("train", "valid", "test"))
+    one = _parts(splits, lambda part: replace(part, X=_sealed(part.X[:, :1])))
     return replace(one, prices=Prices.additive(np.array([2.0])), feature_names=("f0",))
 
 
-def _extreme_values(splits):
+def _copies(part):
+    copies = np.where(np.arange(len(part)) % 7 == 0, 30, 1)
+    return replace(part, multiplicity=_sealed(copies.astype(np.int64)))
+
+
+def _below_the_highest(y, task):
+    """Without the highest class, grade or range of numbers."""
+    top = np.unique(y)[-1] if task is not Task.REGRESSION else np.median(y)
+    return np.where(y < top, y, np.unique(y)[0])
+
+
+def _in_queries(sizes):
     def change(part):
-        X = np.array(part.X)
-        X[:, 0] *= 1e30
-        X[:, 2] *= 1e-30
-        return replace(part, X=_sealed(X))
+        return replace(part, queries=Queries.from_sizes(sizes(len(part))))
 
-    return _parts(splits, change, ("train", "valid", "test"))
-
-
-def _enormous_labels(splits):
-    def change(part):
-        return replace(part, y=_sealed(1e12 * part.y + 1e15))
-
-    return _parts(splits, change, ("train", "valid", "test"))
-
-
-def _copies(splits):
-    def change(part):
-        copies = np.where(np.arange(len(part)) % 7 == 0, 30, 1)
-        return replace(part, multiplicity=_sealed(copies.astype(np.int64)))
-
-    return _parts(splits, change, ("train", "valid", "test"))
-
-
-def _unseen_class(splits):
-    """The highest class, grade or range of numbers has no training row."""
-
-    def change(part):
-        top = np.unique(part.y)[-1] if splits.task is not Task.REGRESSION else np.median(part.y)
-        kept = np.where(part.y < top, part.y, np.unique(part.y)[0])
-        return replace(part, y=_sealed(kept))
-
-    return _parts(splits, change, ("train",))
-
-
-def _lone_documents(splits):
-    def change(part):
-        return replace(part, queries=Queries.from_sizes(np.ones(len(part), dtype=np.int64)))
-
-    return _parts(splits, change, ("train", "valid", "test"))
-
-
-def _nothing_varies(splits):
-    def change(part):
-        return replace(part, X=_sealed(np.ones_like(part.X)))
-
-    return _parts(splits, change, ("train", "valid", "test"))
-
-
-def _one_class(label, parts):
-    def change(part):
-        return replace(part, y=_sealed(np.full(len(part), label)))
-
-    return lambda splits: _parts(splits, change, parts)
-
-
-def _one_query(splits):
-    def change(part):
-        return replace(part, queries=Queries.from_sizes(np.array([len(part)])))
-
-    return _parts(splits, change, ("train", "valid", "test"))
+    return lambda splits: _parts(splits, change)
 
 
 def _row_of_each(splits):
@@ -278,18 +259,18 @@ def _free(prices):
 
 
 TROUBLES = {
-    "a constant and an all-missing feature": _columns_that_tell_nothing,
-    "nothing varies": _nothing_varies,
+    "a constant and an all-missing feature": _cells(_tells_nothing),
+    "nothing varies": _cells(lambda X: X.fill(1.0)),
     "cells missing at test alone": _at_test_alone,
     "a single feature": _single_feature,
-    "extreme values": _extreme_values,
-    "enormous labels": _enormous_labels,
-    "many copies": _copies,
-    "a class without a training row": _unseen_class,
-    "one training class": _one_class(1.0, ("train",)),
-    "one class everywhere": _one_class(0.0, ("train", "valid", "test")),
-    "one query": _one_query,
-    "queries of one document": _lone_documents,
+    "extreme values": _cells(_extreme),
+    "enormous labels": _labels(lambda y, _: 1e12 * y + 1e15),
+    "many copies": lambda splits: _parts(splits, _copies),
+    "a class without a training row": _labels(_below_the_highest, ("train",)),
+    "one training class": _labels(lambda y, _: np.ones_like(y), ("train",)),
+    "one class everywhere": _labels(lambda y, _: np.zeros_like(y)),
+    "one query": _in_queries(lambda n: np.array([n])),
+    "queries of one document": _in_queries(lambda n: np.ones(n, np.int64)),
     "free features beside an enormous cost": _charged(
         lambda p: _sensors(_sensors(p, [2, 4], 0.0), [0], 1e12)
     ),
@@ -329,13 +310,3 @@ NOT_FOR_CHOICE = {
     *("one class everywhere", "a row of each class"),
 }
 """Troubles with the labels of classes, and without the calls of sources."""
-
-
-def _parts(splits, change, names):
-    return replace(splits, **{name: change(getattr(splits, name)) for name in names})
-
-
-def _sealed(array):
-    array = np.ascontiguousarray(array)
-    array.setflags(write=False)
-    return array

@@ -14,10 +14,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"
 
 
-MEASURED = (
-    *("ndcg@5", "accuracy", "mse", "feature_cost", "cost"),
-    *("cost_max", "features_used"),
-)
+MEASURED = (*("ndcg@5", "accuracy", "mse", "feature_cost", "cost"), *("cost_max", "features_used"))
 
 
 def claim(name, dataset, says, published, holds, **more):

@@ -60,13 +60,40 @@ def walk_documents(model, features, setting):
         if e == len(stages) - 1 or setting is None:
             continue
         value = float(rule.values[setting, e])
-        stays = {
-            i: goes_on(rule, value, i, [j for j in here if query[j] == query[i]], found)
-            for i in here
-        }
+        if rule.kind == "sentinel":
+            before = [d.scores[0] for d in found]
+            stays = {
+                i: judged(found[i], rule.classifiers[e], inputs_of(i, query, before)) >= value
+                for i in here
+            }
+        else:
+            stays = {
+                i: goes_on(rule, value, i, [j for j in here if query[j] == query[i]], found)
+                for i in here
+            }
         for i in here:
             found[i].on = stays[i]
     return found
+
+
+def inputs_of(i, query, scores):
+    """What the classifier sees of row i, by definition."""
+    mates = [scores[j] for j in range(len(scores)) if query[j] == query[i]]
+    low, high = min(mates), max(mates)
+    scaled = (scores[i] - low) / (high - low) if high > low else 0.0
+    rank = 1 + sum(s > scores[i] for s in mates)
+    return np.array([scores[i], scaled, rank, len(mates)], dtype=np.float32)
+
+
+def judged(one, judge, inputs):
+    """The probability that a classifier gives a document, which pays for it."""
+    score = float(judge.base[0])
+    for tree in range(judge.trees):
+        tested, value = path(judge, tree, inputs)
+        score += value
+        one.splits += len(tested)
+        one.trees += bool(len(used_features(judge, tree)))
+    return 1 / (1 + np.exp(-score))
 
 
 def climb(one, ensemble, prices, tree, x):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from helpers.random_trees import leaves_of
+
 
 def hard_rows(rng, n, d, missing=0.1):
     """float32 (n, d): many zeros, equal values, numbers next to zero, some missing."""
@@ -36,24 +38,10 @@ def on_thresholds(rng, e, n):
     return X
 
 
-def leaves(e, X):
-    """The value that each tree gives each row, (T, n)."""
-    found = np.empty((e.trees, len(X)))
-    rows = np.arange(len(X))
-    for t in range(e.trees):
-        node = np.full(len(X), e.start[t])
-        while np.any(e.feature[node] >= 0):
-            inner = e.feature[node] >= 0
-            x = X[rows, np.maximum(e.feature[node], 0)]
-            left = np.where(np.isnan(x), e.missing_left[node], x <= e.threshold[node])
-            node = np.where(inner, np.where(left, e.left[node], e.right[node]), node)
-        found[t] = e.value[node]
-    return found
-
-
 def raw_scores(model, X):
     """Raw outputs (n, K), averages included, before the link."""
-    e, values = model.ensemble, leaves(model.ensemble, X)
+    e = model.ensemble
+    values = e.value[leaves_of(e, X)]
     sums = np.zeros((len(X), model.outputs))
     for t in range(e.trees):
         if e.vectors is None:

@@ -86,17 +86,22 @@ def path(ensemble, tree, row):
     return Path(features, float(ensemble.value[node]))
 
 
-def scores_of(ensemble, X):
-    """(K, n), by walking all rows down every tree in numpy."""
-    e, scores = ensemble, np.repeat(ensemble.base[:, None], len(X), axis=1)
-    for tree in range(e.trees):
-        node = np.full(len(X), e.start[tree])
+def leaves_of(e, X):
+    """(T, n) the leaf of each row in each tree, by walking all rows down in numpy."""
+    found = np.repeat(e.start[:-1, None], len(X), axis=1)
+    for node in found:
         while (inner := np.flatnonzero(e.feature[node] >= 0)).size:
             at = node[inner]
             cell = X[inner, e.feature[at]]
             left = np.where(np.isnan(cell), e.missing_left[at], cell <= e.threshold[at])
             node[inner] = np.where(left, e.left[at], e.right[at])
-        scores[e.output[tree]] += e.value[node]
+    return found
+
+
+def scores_of(e, X):
+    """(K, n) the sums of the trees' values."""
+    scores = np.repeat(e.base[:, None], len(X), axis=1)
+    np.add.at(scores, e.output, e.value[leaves_of(e, X)])
     return scores
 
 

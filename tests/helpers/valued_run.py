@@ -92,11 +92,7 @@ class ValuedRun:
             )
             for name, accounting in names.items()
         )
-        return example.info(
-            datasets=uses,
-            baselines=self.baselines,
-            metrics=("accuracy",),
-        )
+        return example.info(datasets=uses, baselines=self.baselines, metrics=("accuracy",))
 
     def values(self, run, *, split="test", dataset, learner="", cap=None, capped=False):
         """Like ``Store.values``, without caps, of three sensors."""

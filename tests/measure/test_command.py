@@ -29,9 +29,6 @@ def opened(path):
 def length(text):
     return [len(text), text.count("a")]
 
-def nothing(path):
-    pass
-
 def failing(path):
     raise ValueError("bad\\nluck")
 
@@ -128,9 +125,7 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench, kit):
         ("my_kit:empty", "an empty mapping"),
         ("my_kit:odd", "entry 'a' is neither a function nor a pair"),
         ("my_kit:no_mapping", "int is neither a function"),
-        ("my_kit:nothing", "'nothing' returned nothing"),
         ("my_kit:failing", "'failing' failed on texts/a.txt (ValueError: bad luck)"),
-        ("my_kit:words", "not numbers"),
     ],
 )
 def test_a_wrong_target_is_one_line(bench, kit, target, why):

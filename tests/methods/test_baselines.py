@@ -6,9 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
-from bench_models.boosting import BoostedTrees
-from bench_models.nested_sets.subsets import Subsets
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from bench_trees import Settings
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices, subsets
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid
 from helpers.toys import ALL_TASKS
@@ -85,16 +84,13 @@ def test_greedy_does_not_buy_twice_what_it_knows_already():
 
 
 def test_gains_are_what_the_means_of_bins_explain():
-    from bench_trees import Settings
-
     rng = np.random.default_rng(3)
     X = rng.integers(0, 3, size=(90, 2)).astype(np.float32)
     X[:9, 0] = np.nan
     y = rng.normal(size=90)
     m = rng.integers(1, 4, 90)
     train = Examples(X, y, multiplicity=m)
-    context = FakeContext(Task.REGRESSION)
-    of = Subsets(BoostedTrees(), Settings(trees=1), train, price_list(np.ones(2)), context)
+    of = subsets(train, Task.REGRESSION, price_list(np.ones(2)), Settings(trees=1))
     mean = np.average(y, weights=m)
     residual = y - mean
     expected = []

@@ -47,17 +47,6 @@ def test_a_split_is_made_while_it_gains_more_than_its_rows_pay_for_it(price, exp
     assert len(set(used(ensemble))) == expected
 
 
-def test_a_splits_multiplier_makes_it_dearer():
-    rng = np.random.default_rng(0)
-    twin = rng.normal(size=(200, 1)).astype(np.float32)
-    train = Examples(np.hstack([twin, twin]), twin[:, 0].astype(float))
-    for cheap in (0, 1):
-        multiplier = np.array([4.0, 4.0])
-        multiplier[cheap] = 1.0
-        at = price_list(np.ones(2), split=0.01, multiplier=multiplier)
-        assert set(used(tree(train, at, tradeoff=0.1))) == {cheap}
-
-
 def test_uniform_training_costs_ignore_which_feature_is_dear():
     train = examples(Task.REGRESSION)
     expensive = np.array([1.0, 5.0, 20.0, 50.0])

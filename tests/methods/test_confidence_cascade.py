@@ -10,7 +10,7 @@ from bench_methods.forward_selection import ForwardSelection
 from bench_methods.gbrt import GBRT
 from bench_methods.scikit import RandomForest
 
-from bench_core import Task, UsageError
+from bench_core import Task
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 
@@ -115,18 +115,3 @@ def test_a_row_stops_at_the_first_set_of_features_that_makes_it_sure(task):
             assert np.array_equal(now.scores[i], own.scores[i])
             assert np.array_equal(sensors(now)[i], bought)
     assert len(stopped) > 1
-
-
-@pytest.mark.parametrize(
-    ("learner", "why"),
-    [
-        (SelectionCascade(base=CEGB(trees=3)), "choose forward-selection or greedy-order"),
-        (
-            SelectionCascade(SETS, tuple(np.linspace(0.6, 0.9, 50).tolist())),
-            "make 1.. points, at most 100; give fewer thresholds or sets",
-        ),
-    ],
-)
-def test_what_cannot_be_chained_is_refused(learner, why):
-    with pytest.raises(UsageError, match=why):
-        fit(learner, SPLITS(Task.BINARY))

@@ -54,13 +54,6 @@ def same_everywhere(data, **options):
     pd.testing.assert_frame_equal(one, away, check_exact=True)
 
 
-def test_classes_come_out_alike_on_threads_and_in_workers(home):
-    learners = ["gbrt", "miser", "cegb"]
-    settings = [f"{name}.trees=3" for name in learners]
-    settings += ["miser.tradeoff=0.03", "cegb.tradeoff=0.3"]
-    same_everywhere("digits", learners=learners, settings=settings)
-
-
 def test_rankings_come_out_alike_on_threads_and_in_workers(home):
     learners = ["gbrt", "miser", "cegb", "cronus"]
     settings = [f"{name}.trees=6" for name in learners[:3]]

@@ -12,7 +12,7 @@ from subprocess import PIPE
 import helpers
 import numpy as np
 import pytest
-from helpers.compiled_c import SAFE, assert_same, served, write_c
+from helpers.compiled_c import SAFE, assert_same, served
 from helpers.every_learner_cases import LEARNERS, POLICIES, SERVED, quick
 
 from bench_core import Features, Task, UsageError
@@ -26,7 +26,6 @@ from bench_core.serving.model_programs import capped_program
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 ROWS = 120  # and half as many to test on
 SCRIPT = Path(helpers.__file__).parent / "serve_rows.py"
-MAIN = SCRIPT.with_suffix(".c")
 PAIRS = [
     (name, task)
     for name in sorted({*LEARNERS} - (POLICIES - SERVED))
@@ -116,41 +115,29 @@ IN_C = [
 ]
 
 
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
+@pytest.mark.parametrize(("name", "task"), IN_C[::3], ids=str)  # and all in the slow test below
+def test_a_model_in_c_serves_as_the_predictor_does(name, task, folder, tmp_path):
+    serves_in_c(name, task, folder, tmp_path, ("-O0",), lambda path: path[-1:])
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
 @pytest.mark.parametrize(("name", "task"), IN_C, ids=str)
 def test_c_of_every_model_stays_within_its_tables(name, task, folder, tmp_path):
+    # C refuses other points of a ranking cascade
+    chosen = (lambda path: path[-1:]) if task is Task.RANKING else some
+    serves_in_c(name, task, folder, tmp_path, SAFE, chosen)
+
+
+def serves_in_c(name, task, folder, place, flags, chosen):
     splits, model = ordinary(task), model_of(name, task, folder)
     rows = np.ascontiguousarray(splits.test.X)
-    predictions = list(model.predict_path(splits.test.features))
-    # C refuses other points of a ranking cascade
-    chosen = predictions[-1:] if task is Task.RANKING else some(predictions)
-    for number, prediction in enumerate(chosen):
-        place = tmp_path / str(number)
-        place.mkdir()
-        made = exported(model, splits, prediction)
-        assert_same(made, served(made, place, SAFE, "gcc", 0.0, rows), None, rows)
-
-
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
-@pytest.mark.parametrize(("name", "task"), IN_C[::3], ids=str)  # and all in the slow test above
-def test_a_model_in_c_serves_as_the_predictor_does(name, task, folder, tmp_path):
-    splits, model = ordinary(task), model_of(name, task, folder)
-    *_, last = model.predict_path(splits.test.features)
-    made, X = exported(model, splits, last), np.ascontiguousarray(splits.test.X)
-    write_c(tmp_path / "c", made)
-    X.tofile(tmp_path / "rows")
-    source, program = tmp_path / "c" / "bench_model.c", tmp_path / "run"
-    words = ["gcc", "-std=c99", f"-I{source.parent}", str(source), str(MAIN), "-o", str(program)]
-    subprocess.run([*words, "-lm"], check=True, timeout=60)
-    subprocess.run([program, tmp_path / "rows", tmp_path / "out", "0"], check=True, timeout=60)
-    found, answers = (
-        np.fromfile(tmp_path / "out").reshape(len(X), -1),
-        Predictor(made).predict_rows(X),
-    )
-    scores = answers.scores.reshape(len(X), -1)
-    assert np.allclose(found[:, -3], answers.spent, **EXACT)
-    assert np.allclose(found[:, :-3], scores, **EXACT)
+    for number, prediction in enumerate(chosen(list(model.predict_path(splits.test.features)))):
+        (place / str(number)).mkdir()
+        program = exported(model, splits, prediction)
+        answers = served(program, place / str(number), flags, "gcc", 0.0, rows)
+        assert_same(program, answers, None, rows)
 
 
 @pytest.mark.parametrize(("name", "task"), IN_TURN, ids=str)

@@ -250,9 +250,6 @@ def test_progress_never_falls_and_reaches_its_end(name, folder):
         assert shares[-1:] in ([], [1.0])
 
 
-# -- shared arrays ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Halved:
     """Fits a learner inside, on half of the rows, with its own context."""

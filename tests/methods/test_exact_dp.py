@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 from bench_datasets.acquisition.bayes_net import BINARY, CLASSES, BayesNet, BayesNetClasses
-from bench_methods.exact_dp import ExactDP
-from bench_models.discrete_states import bins, estimated, known
+from bench_methods.exact_dp import ExactDP, bins, estimated, known
 from helpers.fakes import FakeContext
 from helpers.policy_enumeration import Problem, best_mixture
 
 from bench_core import Examples, Features, Prices, Splits, Task, price_list
 from bench_core.optimum import optimum_of
 
-BLOCKS = [range(24), pytest.param(range(24, 64), marks=pytest.mark.slow)]
+BLOCKS = [range(12), pytest.param(range(12, 64), marks=pytest.mark.slow)]
 
 
 def model_of(problem):

@@ -4,17 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.forward_selection import (
-    HELD_OUT,
-    PARTS,
-    SELECTION_ROWS,
-    ForwardSelection,
-)
-from bench_models.boosting import BoostedTrees
+from bench_methods.forward_selection import SELECTION_ROWS, ForwardSelection
 from bench_models.nested_sets.held_out import HeldOutFit, divided
-from bench_models.nested_sets.subsets import Subsets
 from bench_trees import Settings
-from helpers.boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices, subsets
 from helpers.fakes import FakeContext
 from helpers.toys import ALL_TASKS
 
@@ -33,12 +26,6 @@ def bought(learner, train, at, task=Task.REGRESSION):
     """The features that the model of each point tests."""
     models = fit(learner, train, task, at).models
     return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in models]
-
-
-def whole(train, task, at=None, **settings):
-    learner = BoostedTrees(**settings)
-    context = FakeContext(task, CLASSES[task])
-    return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
 
 
 THREE = np.array([30.0, 4.0, 2.0])
@@ -90,11 +77,6 @@ def test_what_helps_only_together_is_bought_together():
     assert got[1:3] == [[0], [0, 1]]
 
 
-def test_a_derived_feature_comes_with_its_parents_and_pays_for_both():
-    at = price_list(np.array([2.0, 2.0, 0.0]), derived={2: [0, 1]})
-    assert bought(QUICK, columns(0.0, 0.3, 2.0), at)[1] == [1, 2]
-
-
 def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
     train, valid = columns(1.0, n=200), columns(1.0, n=200, seed=1)
     noise = np.random.default_rng(2)
@@ -107,7 +89,7 @@ def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
 
 
 def held_out(of):
-    return divided(of, PARTS, most=SELECTION_ROWS, enough=HELD_OUT)
+    return divided(of, most=SELECTION_ROWS)
 
 
 def rows(parts):
@@ -116,7 +98,7 @@ def rows(parts):
 
 def test_each_row_is_held_out_once_where_there_are_few():
     train = replace(examples(Task.REGRESSION), y=np.arange(300.0))
-    parts = held_out(whole(train, Task.REGRESSION))
+    parts = held_out(subsets(train, Task.REGRESSION))
     assert rows(parts) == [(240, 60)] * 5
     assert np.sort(np.concatenate([other.y for _, other in parts])).tolist() == train.y.tolist()
     for fitted, other in parts:
@@ -125,22 +107,22 @@ def test_each_row_is_held_out_once_where_there_are_few():
 
 def test_of_many_rows_a_fifth_of_some_is_held_out_once():
     train = examples(Task.REGRESSION, n=12000)
-    assert rows(held_out(whole(train, Task.REGRESSION))) == [(8000, 2000)]
+    assert rows(held_out(subsets(train, Task.REGRESSION))) == [(8000, 2000)]
 
 
 def test_queries_are_held_out_whole_and_classes_alike():
     train = examples(Task.RANKING)
-    for fitted, other in held_out(whole(train, Task.RANKING)):
+    for fitted, other in held_out(subsets(train, Task.RANKING)):
         assert other.queries.sizes.tolist() == [10] * 6
         assert fitted.train.queries.rows == len(fitted.train) == 240
     train = replace(examples(Task.BINARY), y=np.repeat([0.0, 1.0], [290, 10]))
-    parts = held_out(whole(train, Task.BINARY))
+    parts = held_out(subsets(train, Task.BINARY))
     assert [float(other.y.sum()) for _, other in parts] == [2.0] * 5
 
 
 def test_a_query_alone_judges_itself():
     train = replace(examples(Task.RANKING), queries=Queries.from_sizes(np.array([300])))
-    assert rows(held_out(whole(train, Task.RANKING))) == [(300, 300)]
+    assert rows(held_out(subsets(train, Task.RANKING))) == [(300, 300)]
 
 
 @pytest.mark.parametrize("task", sorted(ALL_TASKS))
@@ -151,14 +133,14 @@ def test_the_path_is_nested_and_its_end_has_learned_the_task(task):
     assert costs[0] == 0
     assert costs == sorted(costs)
     assert [dict(p.point)["features"] for p in found] == [0, 1, 2, 3, 4]
-    start = HeldOutFit.begin(whole(train, task), train)
+    start = HeldOutFit.begin(subsets(train, task), train)
     labels = replace(start, held_scores=found[-1].scores.reshape(len(train), -1).T)
     assert labels.loss < 0.75 * start.loss
 
 
 def test_lambdarank_is_judged_by_the_metric():
     train = examples(Task.RANKING)
-    start = HeldOutFit.begin(whole(train, Task.RANKING, loss="lambdarank"), train)
+    start = HeldOutFit.begin(subsets(train, Task.RANKING, loss="lambdarank"), train)
     assert start.more(np.ones(4, dtype=bool), Settings(trees=20)).loss < start.loss < 0
     got = bought(replace(QUICK, loss="lambdarank", trees=10), train, prices(), Task.RANKING)
     assert [len(features) for features in got] == [0, 1, 2, 3, 4]

@@ -24,18 +24,6 @@ def test_with_a_bin_per_value_every_prefix_is_that_of_exact_boosting():
         assert np.allclose(ours.scores, theirs, rtol=1e-9)
 
 
-def test_a_path_tells_the_cost_of_every_prefix():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(200, 3)).astype(np.float32)
-    train = Examples(X, (X[:, 0] > 0) * 4.0 + (X[:, 1] > 0))
-    at = price_list(np.array([2.0, 3.0, 50.0]), split=0.5)
-    learner = GBRT(trees=2, depth=1, leaves=2, learning_rate=1.0)
-    one, two = path(fit(learner, train, Task.REGRESSION, at), train)
-    assert one.bills["path"].feature_cost(at, 200).tolist() == [2.0] * 200
-    assert two.bills["path"].feature_cost(at, 200).tolist() == [5.0] * 200
-    assert two.bills["path"].evaluation_cost(at, 200).tolist() == [1.0] * 200
-
-
 def test_costs_do_not_steer_it():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 3)).astype(np.float32)

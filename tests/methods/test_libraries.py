@@ -100,9 +100,6 @@ def test_of_a_discounted_group_lightgbm_charges_every_feature_in_full():
     assert set(model.ensemble.feature.tolist()) == {-1, 0}  # the second would cost 0.5 in truth
 
 
-# Random forests
-
-
 @pytest.mark.parametrize("task", sorted(ALL_TASKS))
 def test_a_forest_scores_as_scikit_learn_does(task):
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -146,9 +143,6 @@ def test_multiclass_catboost_counts_trees_not_trees_times_classes():
     train = examples(Task.MULTICLASS)
     points = [p.point["trees"] for p in path(fit(CatBoost(trees=7), train, Task.MULTICLASS), train)]
     assert points == list(range(1, 8))
-
-
-# Packages and values
 
 
 def test_a_peer_that_is_not_installed_is_one_line_with_the_extra():

@@ -4,6 +4,7 @@ the values that their parameters refuse."""
 import tomllib
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
@@ -28,10 +29,11 @@ from bench_methods.qwyc import QWYC
 from bench_methods.scikit import RandomForest, ScikitLearn
 from bench_methods.xgboost import XGBoost
 from helpers.every_learner_cases import LEARNERS
+from helpers.kit import refused as refused_in_words
 
 from bench_core import Task, UsageError
-from bench_core.conformance import learner_cases
-from bench_core.conformance.cases import run_all, with_learners
+from bench_core.conformance import learner_cases, task_splits
+from bench_core.conformance.cases import fit, run_all, with_learners
 from bench_core.conformance.learner_checks import (
     check_few_rows,
     check_multiplicity,
@@ -64,7 +66,6 @@ PROMISES = [
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
     (BayesCMI(points=6), None),
-    (BayesCMI(points=6, bins=4, dependence="naive"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
     (CEGB(trees=5, tradeoff=0.05), None),
@@ -75,7 +76,7 @@ PROMISES = [
     (CatBoost(trees=3, tradeoff=0.02, acquisition="all-rows"), None),
     (CatBoost(trees=3, tradeoff=0.02, grow="SymmetricTree"), None),
     (RandomForest(trees=3), None),
-    (BudgetBoosting(trees=4, leaves=4, folds=2), (Task.BINARY,)),
+    (BudgetBoosting(trees=4, leaves=4), (Task.BINARY,)),
     (SoftCascade(base=TREES, stages=3, cycles=3), None),
     (AndOr(base=TREES, stages=3, cycles=3), None),
     (CronusSingle(base=TREES, rho_last=(0.01,)), None),
@@ -166,7 +167,7 @@ REFUSED = """
     l1.points=0 l1.points=100 l1.least=0.0 l1.least=1.0 l1.steps=0 l1.tolerance=0.0
     lear.sentinels=[] lear.sentinels=[5,5] lear.sentinels=[0,5] lear.k=0 lear.leaves=1
     lightgbm.trees=0 lightgbm-cegb.tradeoff=-0.1 miser.tradeoff=-0.1 miser.tradeoff=inf
-    random-forest.trees=0 random-forest.depth=0
+    qwyc.alphas=[] qwyc.alphas=[0.1,0.1] random-forest.trees=0 random-forest.depth=0
     random-order.learning_rate=0.0 random-order.steps=100 random-order.trees=-1 random-order.l2=-1.0
     rbf-svm.C=0.0 rbf-svm.gamma=-1.0 rbf-svm.max_rows=1
     soft-cascade.stages=0 soft-cascade.ridge=0.0 soft-cascade.limits=[5.0,1.0]
@@ -205,3 +206,30 @@ def test_values_out_of_range_are_refused_by_name(setting):
 )
 def test_values_that_mean_nothing_are_refused_with_the_reason(setting, why):
     refused(setting, why)
+
+
+@pytest.mark.parametrize(
+    ("learner", "task", "words"),
+    [
+        (EarlyExit(base=FEW, rule="class"), Task.RANKING, "rule=class: ranking takes proximity"),
+        (EarlyExit(base=FEW, rule="rank"), Task.BINARY, "rule=rank: binary takes class"),
+        (
+            SelectionCascade(base=CEGB(trees=3)),
+            Task.BINARY,
+            "choose forward-selection or greedy-order",
+        ),
+        (
+            SelectionCascade(GreedyOrder(trees=2), tuple(np.linspace(0.6, 0.9, 50).tolist())),
+            Task.BINARY,
+            "points, at most 100; give fewer thresholds or sets",
+        ),
+        (
+            BudgetPrune(base=sklearn("naive_bayes.GaussianNB")),
+            Task.BINARY,
+            "base 'sklearn' has no trees",
+        ),
+        (BudgetPrune(base=EarlyExit(base=FEW)), Task.BINARY, "base 'early-exit' has no trees"),
+    ],
+)
+def test_what_does_not_suit_the_task_or_its_base_is_one_line(learner, task, words):
+    refused_in_words(words, fit, learner, task_splits(task))

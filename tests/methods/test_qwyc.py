@@ -6,9 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from bench_methods.gbrt import GBRT
-from bench_methods.qwyc import QWYC, Batches, arranged
+from bench_methods.qwyc import QWYC, Batches, OrderedBatch, _stages, arranged
+from bench_models.staged import Point, StagedModel
+from bench_trees import Ensemble
+from helpers.random_trees import stump
 
-from bench_core import Task
+from bench_core import Features, Task, price_list
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 
@@ -78,6 +81,17 @@ def fitted(**settings):
     return fit(QWYC(base=BASE, every=4, **settings), SPLITS())
 
 
+def test_a_gate_may_release_one_side_alone():
+    """Scores -2, 1 after the first tree: below 0 a row leaves, and nobody above."""
+    trees = Ensemble.concat([stump(0, -2.0, 1.0), stump(1, 0.0, 5.0)])
+    order = [OrderedBatch(0, 0.0, np.inf), OrderedBatch(1, -np.inf, np.inf)]
+    stages = _stages(order, [np.array([0]), np.array([1])], trees)
+    model = StagedModel(stages, [Point(1, {})], price_list(np.ones(4)), trees)
+    X = np.array([[-1, 1, 0, 0], [1, 1, 0, 0]], np.float32)
+    (found,) = model.predict_path(Features(X))
+    assert found.scores.tolist() == [-2.0, 6.0]
+
+
 def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows():
     train = SPLITS().train
     *path, full = fitted().predict_path(train.features)
@@ -98,31 +112,3 @@ def test_rows_evaluate_fewer_trees_the_more_may_change_sides():
     assert trees[0] < trees[-2] < trees[-1]
     wrong = ((path[0].scores > 0) != (full.scores > 0)).mean()
     assert wrong < 0.12
-
-
-def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated():
-    """Stage by stage by hand, over the single trees' values."""
-    splits = SPLITS()
-    model, base = fitted(alphas=(0.02,)), fit(BASE, splits)
-    staged, test = model.models[0], splits.test.features
-    prefix = [p.scores for p in base.predict_path(test)]
-    assert len(prefix) == 40
-    start = float(base.ensemble.base[0])
-    own = np.diff(np.stack(prefix), axis=0, prepend=start)  # of each tree
-    (first, *_) = model.predict_path(test)
-    for i in range(len(test)):
-        k, score, trees = 0, start, 0
-        while k >= 0:
-            stage = staged.stages[k]
-            score += own[stage.entries, i].sum()
-            trees += len(stage.entries)
-            passes = stage.bar is None or score >= stage.bar
-            k = stage.then if passes else stage.otherwise
-        assert first.scores[i] == pytest.approx(score, abs=1e-9)
-        assert first.bills["path"].trees[i] == trees
-
-
-def test_settings_that_make_no_path_are_refused():
-    for alphas in ((), (0.1, 0.1)):
-        with pytest.raises(ValueError, match="alphas must be 1 to 99 different numbers"):
-            QWYC(alphas=alphas)

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.scikit import ScikitLearn
-from bench_models.opaque import EstimatorModel
+from bench_methods.scikit import EstimatorModel, ScikitLearn
 from bench_models.staged import StagedModel
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices

@@ -32,10 +32,10 @@ def gated(n, seed=0):
 
 @cache
 def fitted(problem, prices=(1.0,) * 4, **settings):
-    train, valid = problem(3000), problem(500, 1)
+    train, valid = problem(1500), problem(500, 1)
     context, costs = FakeContext(Task.BINARY, 2), Prices.additive(np.array(prices))
     context.models = {PREDICTOR: PREDICTOR.fit(train, valid, costs, context)}
-    learner = TreeDime(**{"predictor": PREDICTOR, "evaluations": 20000, "points": 12, **settings})
+    learner = TreeDime(**{"predictor": PREDICTOR, "evaluations": 10000, "points": 12, **settings})
     return learner.fit(train, valid, costs, context)
 
 

@@ -8,11 +8,11 @@ import pytest
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.cronus import Cronus
 from bench_methods.gbrt import GBRT
-from bench_models.boosting import BoostedTrees, chain, ensemble_of
+from bench_models.boosting import chain, ensemble_of
 from bench_models.nested_sets.purchases import readable
-from bench_models.nested_sets.subsets import Subsets
 from bench_models.path_of_models import PathOfModels
-from helpers.boosted_cases import examples, mean_cost, prices
+from bench_trees import Settings
+from helpers.boosted_cases import examples, mean_cost, prices, subsets
 from helpers.every_learner_cases import LEARNERS, quick
 from helpers.fakes import FakeContext, fit_after_needs
 from helpers.random_trees import path, random_ensemble, random_rows
@@ -111,12 +111,6 @@ def test_what_is_taken_for_a_base_adds_up_to_its_scores(name, task, tmp_path):
     assert np.allclose(summed.scores, own.scores, rtol=1e-14, atol=0)
 
 
-def subsets(train, task=Task.REGRESSION, trees=5):
-    from bench_trees import Settings
-
-    return Subsets(BoostedTrees(), Settings(trees=trees), train, prices(), FakeContext(task))
-
-
 def mask(*features, of=4):
     return np.isin(np.arange(of), features)
 
@@ -129,10 +123,8 @@ def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it():
     train = examples(Task.REGRESSION)
     cut = Examples(np.ascontiguousarray(train.X[:, [1, 3]]), train.y)
     context = FakeContext(Task.REGRESSION)
-    from bench_methods.gbrt import GBRT
-
     plain = GBRT(trees=5).fit(cut, cut, price_list(np.ones(2)), context).ensemble
-    ours = subsets(train).boost(mask(1, 3), silent)
+    ours = subsets(train, Task.REGRESSION, shape=Settings(trees=5)).boost(mask(1, 3), silent)
     assert ours.value.tolist() == plain.value.tolist()
     assert ours.threshold.tolist() == plain.threshold.tolist()
     assert ours.feature.tolist() == [{-1: -1, 0: 1, 1: 3}[j] for j in plain.feature.tolist()]
@@ -141,14 +133,14 @@ def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it():
 
 def test_no_features_give_the_constant():
     train = examples(Task.REGRESSION)
-    ensemble = subsets(train).boost(mask(), silent)
+    ensemble = subsets(train, Task.REGRESSION, shape=Settings(trees=5)).boost(mask(), silent)
     assert ensemble.trees == 0
     assert ensemble.base.tolist() == [pytest.approx(train.y.mean())]
 
 
 def test_a_path_bills_each_model_for_itself():
     train = examples(Task.REGRESSION)
-    of = subsets(train)
+    of = subsets(train, Task.REGRESSION, shape=Settings(trees=5))
     chosen = [mask(3), mask(0)]
     models = [of.whole(of.boost(m, silent), {"model": k}) for k, m in enumerate(chosen)]
     first, second = PathOfModels(models).predict_path(train.features)
@@ -159,7 +151,7 @@ def test_a_path_bills_each_model_for_itself():
 
 def test_a_rebuilt_path_predicts_the_same():
     train = examples(Task.REGRESSION)
-    of = subsets(train)
+    of = subsets(train, Task.REGRESSION, shape=Settings(trees=5))
     models = [of.whole(of.boost(mask(*range(k)), silent), {"features": k}) for k in range(12)]
     path = PathOfModels(models)  # more than ten: numbers of two digits
     again = PathOfModels.from_state(path.state())

@@ -120,7 +120,7 @@ PRICELESS = {
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "run"]
 
 
-@pytest.mark.parametrize("data", ["toy-rank", "toy-binary"])
+@pytest.mark.parametrize("data", [pytest.param("toy-rank", marks=pytest.mark.slow), "toy-binary"])
 def test_boosters_without_prices_share_trees_that_equal_those_trained_apart(
     data, tmp_path, monkeypatch
 ):

@@ -1,12 +1,9 @@
 """What a tree says, needs and costs, against a walk row by row."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from bench_models import dictionary as module
 from bench_models.dictionary import dictionary, needs_of, sensor_bits
-from bench_trees import Ensemble
 from helpers.cronus_cases import forest
 from helpers.random_trees import path as walk
 from helpers.random_trees import used_features
@@ -51,27 +48,6 @@ def test_a_tree_costs_its_price_and_the_mean_splits_of_the_rows(X, trees, share)
         assert found[t] == pytest.approx(3.0 + 0.25 * float(share @ splits))
 
 
-def test_a_tree_of_depth_4_costs_1_at_a_quarter_a_split():
-    # a chain of 15 splits in level order: every path has four
-    feature = np.r_[np.zeros(15), -np.ones(16)].astype(np.int32)
-    inner = np.arange(15)
-    full = Ensemble(
-        start=np.array([0, 31], np.int32),
-        feature=feature,
-        threshold=np.zeros(31, np.float32),
-        left=np.r_[2 * inner + 1, -np.ones(16)].astype(np.int32),
-        right=np.r_[2 * inner + 2, -np.ones(16)].astype(np.int32),
-        missing_left=np.zeros(31, bool),
-        value=np.zeros(31),
-        output=np.zeros(1, np.int32),
-        base=np.zeros(1),
-        features=1,
-    )
-    X = np.random.default_rng(0).normal(size=(20, 1)).astype(np.float32)
-    prices = Prices.additive(np.ones(1), split=0.25)
-    assert dictionary(full, X, np.full(20, 0.05), prices, 1).tree_cost == pytest.approx([1.0])
-
-
 def test_needs_are_sensors_not_features(trees):
     group = DiscountGroup((0, 1), (2.0, 3.0))
     prices = price_list(np.array([7.0, 8.0, 1.0, 1.0, 9.0]), discounted=[group], derived={4: [2]})
@@ -99,12 +75,6 @@ def test_an_ensemble_without_trees_is_an_empty_dictionary(X, trees, share):
     found = dictionary(none, X, share, Prices.additive(np.ones(D), split=1.0), 1)
     assert found.columns.shape == (0, N)
     assert found.tree_cost.shape == (0,)
-
-
-def test_the_ensemble_itself_is_left_alone(X, trees, share):
-    before = replace(trees, value=trees.value.copy())
-    dictionary(trees, X, share, Prices.additive(np.ones(D), split=1.0), 1)
-    np.testing.assert_array_equal(trees.value, before.value)
 
 
 @pytest.mark.parametrize("at_a_time", [1, 3 * D, 1 << 30])

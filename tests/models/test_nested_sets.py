@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_models.boosting import BoostedTrees
+from bench_models.nested_sets import held_out
 from bench_models.nested_sets.held_out import HeldOutFit, converged
 from bench_models.nested_sets.purchases import Purchases, bought_too, gaining, purchases
-from bench_models.nested_sets.subsets import Subsets
 from bench_trees import Settings
-from helpers.boosted_cases import CLASSES, examples, path, prices
-from helpers.fakes import FakeContext
+from helpers.boosted_cases import examples, path, subsets
 from helpers.toys import ALL_TASKS
 
 from bench_core import Task, price_list
@@ -18,15 +16,10 @@ from bench_core import Task, price_list
 EVERYTHING = np.ones(4, dtype=bool)
 
 
-def whole(train, task, at=None, **settings):
-    learner, context = BoostedTrees(**settings), FakeContext(task, CLASSES[task])
-    return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
-
-
 @pytest.mark.parametrize("task", sorted(ALL_TASKS))
 def test_continued_boosting_is_boosting(task):
     train = examples(task)
-    start = HeldOutFit.begin(whole(train, task, trees=9), train)
+    start = HeldOutFit.begin(subsets(train, task, trees=9), train)
     once = start.subsets.boost(EVERYTHING, lambda *_: None)
     four, five = (replace(start.subsets.settings, trees=trees) for trees in (4, 5))
     fit = start.more(EVERYTHING, four).more(EVERYTHING, five)
@@ -40,7 +33,7 @@ def test_continued_boosting_is_boosting(task):
 
 def test_held_out_scores_are_those_of_the_metered_model():
     train = examples(Task.MULTICLASS)
-    start = HeldOutFit.begin(whole(train, Task.MULTICLASS), train)
+    start = HeldOutFit.begin(subsets(train, Task.MULTICLASS), train)
     fit = start.more(EVERYTHING, Settings(trees=3))
     (metered,) = path(start.subsets.whole(fit.parts[0], {}), train)
     assert np.array_equal(fit.held_scores, start.held_scores + metered.scores.T)
@@ -48,7 +41,7 @@ def test_held_out_scores_are_those_of_the_metered_model():
 
 def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows():
     train = examples(Task.BINARY)
-    of, some = whole(train, Task.BINARY), np.arange(len(train)) % 3 % 2
+    of, some = subsets(train, Task.BINARY), np.arange(len(train)) % 3 % 2
     zeros = np.zeros((1, len(train)))
     alone = of.of_rows(some).explained(zeros[:, some > 0])
     of.explained(zeros)
@@ -57,22 +50,23 @@ def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows():
 
 def test_only_the_features_that_are_given_are_tested():
     train = examples(Task.BINARY)
-    start = HeldOutFit.begin(whole(train, Task.BINARY), train)
+    start = HeldOutFit.begin(subsets(train, Task.BINARY), train)
     fit = start.more(np.array([False, True, False, True]), Settings(trees=5))
     assert set(fit.parts[0].feature.tolist()) == {-1, 1, 3}
     assert fit.loss < start.loss == pytest.approx(start.constant_total / 300)
 
 
-def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best():
+def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best(monkeypatch):
     train = examples(Task.REGRESSION)
-    start = [HeldOutFit.begin(whole(train, Task.REGRESSION), train)]
+    start = [HeldOutFit.begin(subsets(train, Task.REGRESSION), train)]
     seen = []
 
     def falls(new, best):
         seen.append(sum(part.trees for part in new[0].parts))
         return seen[-1] <= 10
 
-    how = {"chunk": 5, "patience": 2, "falls": falls}
+    monkeypatch.setattr(held_out, "falls", falls)
+    how = {"chunk": 5, "patience": 2}
     (fit,) = converged(start, EVERYTHING, Settings(), 100, **how)
     assert seen == [5, 10, 15, 20]
     assert sum(part.trees for part in fit.parts) == 10
@@ -92,7 +86,7 @@ def test_a_purchase_is_what_is_not_paid_and_brings_all_that_needs_just_this():
 def test_purchases_have_the_price_of_what_is_missing_and_the_best_feature_to_show():
     train = examples(Task.REGRESSION)
     at = price_list(np.array([1.0, 5.0, 20.0, 20.0]), shared=[[2, 3]])
-    of = whole(train, Task.REGRESSION, at)
+    of = subsets(train, Task.REGRESSION, at)
     fits = [HeldOutFit.begin(of, train)] * 2
     found = Purchases.of(fits, np.zeros(4, dtype=bool))
     alone = 2 * of.explained(fits[0].scores)

@@ -173,7 +173,7 @@ def test_the_caption_names_the_test_of_its_repeats():
 
 def test_seeds_that_draw_splits_are_judged_by_student(bench):
     run = ("run", "--data", "breast-cancer", "-l", "constant,gbrt", "--set", "gbrt.trees=3")
-    assert bench(*run, "--seeds", "0-2").status == 0
+    assert bench(*run, "--seeds", "0,1").status == 0
     assert f"\n{TESTS[2]}\n" in bench("compare", "constant", "gbrt", "--budget", "inf").out
     methods = bench("report", "--methods").out
     assert "Each seed draws its own rows of breast-cancer." in methods

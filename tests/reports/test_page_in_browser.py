@@ -394,21 +394,6 @@ def test_a_band_under_caps_is_a_step_from_each_measured_cap_to_the_next(tab):
     assert ' points="10,2 20,2 20,6 120,6 120,5 20,5 20,1 10,1"' in drawn
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab):
-    browser.resize(tab, 390, 844)
-    tab.wait(
-        "document.querySelector('section.set:not(.off) .chart svg').width.baseVal.value <= 390"
-    )
-    assert tab.js("document.documentElement.scrollWidth") <= 390
-    board = "document.querySelector('section.set:not(.off) table.board')"
-    assert tab.js(f"{board}.getBoundingClientRect().right") <= 390
-    tab.js(f"{board}.scrollIntoView()")
-    slider = "document.querySelector('.slider').getBoundingClientRect()"
-    assert 0 <= tab.js(f"{slider}.top") < tab.js(f"{slider}.bottom") < 150  # still in view
-    cell = f"{board}.tBodies[0].rows[0].cells[4]"
-    assert tab.js(f"getComputedStyle({cell}, '::before').content") == '"cost: "'
-
-
 def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(tab):
     tab.js("document.documentElement.dataset.theme = 'dark'")
     tab.call("Emulation.setEmulatedMedia", media="print")

@@ -23,14 +23,7 @@ from helpers.random_trees import random_ensemble
 from paired import alternate, compare, report, setting, value
 
 from bench_core import price_list
-from bench_core.serving import (
-    Folder,
-    PolicyProgram,
-    Predictor,
-    load,
-    no_trees,
-    write_folder,
-)
+from bench_core.serving import Folder, PolicyProgram, Predictor, load, no_trees, write_folder
 
 pytestmark = [pytest.mark.speed, pytest.mark.benchmark(group="serving")]
 

@@ -21,6 +21,7 @@ from bench_datasets.yahoo.sim import features, generate
 from bench_models.boosting import chain
 from bench_trees import Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
+from helpers.random_trees import scores_of
 from paired import SCALE, alternate, report, setting
 
 from bench_core import Features, price_list
@@ -91,7 +92,7 @@ class Case:
 
     def losses(self, ours, theirs):
         """Mean squared error on the training rows."""
-        pair = scores(ours, self.X), theirs.predict(self.X, num_threads=THREADS)
+        pair = scores_of(ours, self.X)[0], theirs.predict(self.X, num_threads=THREADS)
         a, b = (float(np.mean((self.y - f) ** 2)) for f in pair)
         return a, b
 
@@ -110,19 +111,6 @@ def bought(case, mode, ensemble):
         *_, last = model.predict_path(block)
         cost += float(last.bills["path"].feature_cost(prices, len(block)).sum())
     return cost / len(case.X) / float(case.price.sum())
-
-
-def scores(e, X):
-    """Level by level, all rows at once; yahoo-sim has no missing values."""
-    total = np.full(len(X), e.base[0])
-    rows = np.arange(len(X))
-    for root in e.start[:-1]:
-        node = np.full(len(X), root)
-        while (inner := e.feature[node] >= 0).any():
-            left = X[rows, e.feature[node]] <= e.threshold[node]
-            node = np.where(inner, np.where(left, e.left[node], e.right[node]), node)
-        total += e.value[node]
-    return total
 
 
 @pytest.fixture(scope="module")

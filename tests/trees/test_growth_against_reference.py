@@ -7,6 +7,7 @@ can be asked of features, thresholds, order and ties, not only of gains.
 import numpy as np
 import pytest
 from bench_trees.binning import find_bins
+from bench_trees.boosting import boost
 from bench_trees.grower import Grower
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
@@ -119,6 +120,7 @@ MODES = {
     "best-first, raw stop": {"order": "best", "stop": "raw"},
     "best-first, room for all": {"order": "best", "max_depth": 3},
     "best-first, room for all, raw stop": {"order": "best", "max_depth": 3, "stop": "raw"},
+    "best-first, room for most": {"order": "best", "max_depth": 3, "max_leaves": 7},
     "level by level": {"order": "level", "max_depth": 3},
     "level by level, raw stop": {"order": "level", "stop": "raw", "max_depth": 3},
     "charged at every node": {"order": "level", "charge": "node", "max_depth": 3},
@@ -143,3 +145,25 @@ def test_newton_trees_are_those_of_the_plain_search(penalties):
         grower, problem, rng = both(seed, penalties, min_hessian=0.0)
         splits += assert_same_trees(grower, problem, rng, hessians=True)
     assert splits > 20
+
+
+@pytest.mark.parametrize("price", [{}, {"lazy": 0.01}, {"split": 0.01}, {"coupled": 0.5}])
+def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored(
+    price, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6)).astype(np.float32)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    bins = find_bins(X)
+    penalty = Penalty.plain(6, **{name: np.full(6, each) for name, each in price.items()})
+    settings = Settings(trees=20, max_depth=4, max_leaves=16, min_rows=5)
+
+    def grow():
+        return boost(bins.codes(X), bins, y, settings=settings, penalty=penalty, threads=2)
+
+    found = grow()
+    monkeypatch.setattr(Grower, "_any_order", lambda self: False)
+    expected = grow()
+    assert len(found.feature) > 200
+    for name in ("start", "feature", "threshold", "left", "right", "missing_left", "value"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

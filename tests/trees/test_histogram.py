@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
-from bench_trees.kernels.histograms import (
-    AHEAD,
-    SCRATCH,
-    _accumulate,
-    _add_counts,
-)
+from bench_trees.kernels.histograms import AHEAD, SCRATCH, _accumulate, _add_counts
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
@@ -119,19 +114,7 @@ def unpacked(total, count_bits, unit):
     return (total >> count_bits) * unit, total & ((1 << count_bits) - 1)
 
 
-def test_a_row_of_multiplicity_weighs_as_its_copies():
-    g = np.array([1 / 3, -1 / 7])
-    copies = np.array([5, 2])
-    values, sums = in_fixed_point(g, None, copies)
-    physical, units = in_fixed_point(np.repeat(g, copies))
-    assert values.sum() == physical.sum()
-    assert sums.units.tolist() == units.units.tolist()
-
-
-@given(
-    st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=50),
-    st.integers(1, 10**7),
-)
+@given(st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=50), st.integers(1, 10**7))
 def test_rounding_stays_within_the_stated_resolution(values, copies):
     g = np.array(values)
     found, sums = in_fixed_point(g, None, np.full(len(g), copies))

@@ -111,22 +111,6 @@ def pairwise_lambdas(f, y, truncation):
     return g * scale, h * scale
 
 
-@pytest.mark.parametrize("truncation", [2, 30])
-def test_lambdas_are_sums_over_pairs(truncation):
-    rng = np.random.default_rng(0)
-    sizes = [1, 2, 7, 12, 5]
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    y = rng.integers(0, 5, bounds[-1]).astype(float)
-    y[-5:] = 0  # a query without relevant documents
-    f = rng.integers(-2, 3, bounds[-1]) / 4.0  # ties keep row order
-    loss = LambdaRank(truncation)
-    gradient, hessian = loss.gradients(f[None, :], Labels(y, queries=bounds), CREW)
-    for begin, end in itertools.pairwise(bounds):
-        g, h = pairwise_lambdas(f[begin:end], y[begin:end], truncation)
-        np.testing.assert_allclose(gradient[0, begin:end], g, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(hessian[0, begin:end], h, rtol=1e-12, atol=1e-15)
-
-
 @pytest.mark.parametrize("truncation", [3, 30])
 def test_lambdas_of_many_queries_do_not_depend_on_their_neighbours(truncation):
     """Queries of all lengths lie side by side, and one of more than LONG rows, which is ranked

@@ -71,32 +71,6 @@ def shared():
     )
 
 
-def test_a_feature_owes_the_sum_of_its_unbought_sensors():
-    assert Ledger(shared(), 5).coupled_owed().tolist() == [6, 2, 0, 1]
-
-
-def test_buying_a_feature_discounts_those_that_share_its_sensors():
-    ledger = Ledger(shared(), 5)
-    assert ledger.buy(1)
-    assert ledger.coupled_owed().tolist() == [4, 0, 0, 1]
-
-
-def test_buying_again_changes_nothing():
-    ledger = Ledger(shared(), 5)
-    ledger.buy(0)
-    assert not ledger.buy(1)
-    assert not ledger.buy(2)  # needs no sensor
-
-
-def test_lazy_owed_is_price_times_unpaid_multiplicity_over_sensors():
-    owed = Ledger(shared(), 5).lazy_owed(np.array([4, 8, 100]))
-    assert owed.tolist() == [4.0, 2.0, 0.0, 0.0]
-
-
-def test_a_fresh_ledger_owes_all_multiplicity():
-    assert Ledger(shared(), 2, np.array([3, 4])).unpaid.tolist() == [7, 7, 7]
-
-
 @pytest.mark.parametrize("copies", [None, np.array([3, 1, 4, 1, 5] * 40)])
 def test_unpaid_counts_are_those_of_a_plain_set(copies):
     rng = np.random.default_rng(0)

@@ -26,7 +26,7 @@ Departures
   after that purchase, and is charged its own loss and price.
 - ``lambda`` is a ``tradeoff`` times the loss without purchases, over the price of everything.
 - The predictor is the one of lower validation loss: boosted trees (``masked-gbrt``) or naive Bayes
-  with a latent class (``bench_models.latent_bayes``), instead of trees for each mask.
+  with a latent class (``latent_bayes``), instead of trees for each mask.
 - At most ``rows`` training rows are neighbours. With at most 12 purchases their losses under all
   sets are computed at once, by one pass over each tree; results are the same.
 """
@@ -38,7 +38,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnEngine
-from bench_models.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
 from bench_models.masked_predictor import MaskedPredictor, fitted_predictor, training_copies
 
 from bench_core import (
@@ -53,6 +52,7 @@ from bench_core import (
     provide_learners,
 )
 from bench_methods.aaco.imitation import AacoTree
+from bench_methods.aaco.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
 from bench_methods.aaco.planning import NeighbourRows, Oracle, grown, pool
 
 LEAST_LOSS = 1e-6

@@ -30,7 +30,7 @@ from bench_models.masked_predictor import (
     fit_on_states,
     marked_purchases,
     masked,
-    most_evaluated,
+    most_of_any,
     random_purchases,
     training_copies,
     with_marks,
@@ -171,8 +171,7 @@ class Imitation(PredictorPolicy):
     def each_act(self) -> Evaluated:
         """Evaluation of the trees that choose."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.marked)))
-        each = [most_evaluated(self.at(stop), multiplier) for stop in self.price]
-        return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
+        return most_of_any(map(self.at, self.price), multiplier)
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
@@ -198,10 +197,7 @@ class Imitation(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The trees that choose at one price of cost, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram
-
-        answer, marked = self.predictor.whole.ensemble, self.predictor.whole.marked
-        return PolicyProgram.of([self.at(stop)], answer, prices, marked, "class", skip=True)
+        return self.served([self.at(stop)], prices, "class", skip=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from bench_models.latent_bayes import standardised
 from bench_models.masked_predictor import PredictorPolicy, closed, code_of, masked, visible
 
 from bench_core import STOP, Evaluated, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.aaco.latent_bayes import standardised
 
 FIRST_ROWS = 1000  # training rows for planning the first purchase
 POOL, POOL_ROWS = 400, 300  # random sets of the pool; rows with their own best sets in it

@@ -1,70 +1,67 @@
 """Budget boosting: nested sets of features bought by price, a booster on each, and early exits.
 
 A construction of this project from known parts: forward selection by gain per price (the wrapper of
-R. Kohavi, G. John, Artificial Intelligence 97, 1997), boosted trees (``gbrt``), averages over
-cross-validation folds (L. Breiman, "Stacked regressions", 1996, uses them all), and optimal
-stopping by thresholds, as in cascades.
+R. Kohavi, G. John, Artificial Intelligence 97, 1997), boosted trees (``gbrt``), and a cascade that
+stops at the first confident stage.
 
 Methods that charge each split (``cegb``, ``miser``) charge a feature's full price to its first
 split, though hundreds of later trees share it. Here the price is compared with the held-out gain of
 several trees, and trees grown to convergence use the bought features.
 
-    sets      S_1 c S_2 c ... c all features                              selection
-    stage k   f_k = constant + mean over folds of a booster on S_k        folds
-    routes    which rows stop at which stage                              policies
-    model     the routes as operating points                              model
+    sets      S_1 c S_2 c ... c all features      nested_sets, extended
+    stage k   f_k = a booster on S_k              fit
+    exits     the threshold of a chain of stages  exits
+    model     sets alone and exits as points      bench_models.nested_sets.routes
 
-1. Training rows are divided into ``folds`` parts. The next features bought are those with the
-   largest fall of held-out loss per price; sets grow by a quarter. If no single feature helps
-   beyond chance, pairs with products that explain the residuals are tried. If the next set at least
-   doubles the cost, cheaper sets of helpful features are added as points outside the chain.
-2. On each set a booster per held-out part is trained on the other parts, in step, until their total
-   held-out loss stops falling. Each stage restarts from the constant. The model is the mean of
-   these boosters, or of fewer if their evaluation would cost more than a tenth of the set's price.
-   Every training row is held out somewhere, so the following estimates are not optimistic.
-3. Operating points are every set alone, and settings of early exits from a chain of stages. In
-   classification rows with a likely enough class leave, in ranking documents of low rank. Settings
-   are searched on the held-out rows; dominated ones are dropped.
+1. The next purchase has the highest fall of held-out loss per price, by a few large steps. Sets
+   grow by a quarter. Their price at most doubles, or by the cheapest helpful purchase. The best
+   first purchases are sets too.
+2. On each set a booster is trained on all rows until the validation loss stops falling. With fewer
+   than 1000 validation rows, parts of the training rows are held out in turn until they number
+   1000, and a stage is the mean of the boosters on the other parts.
+3. Operating points are every set alone, and chains that rows leave once their largest class
+   probability exceeds a threshold. A chain that is no better on the held-out rows than a cheaper
+   point is dropped.
 
-``leaves = none`` chooses among 4, 16 and 64 by held-out loss. There is no lambda: the path covers
-all costs. Folds depend on the seed. If ``valid`` is predicted worse than held-out training rows by
-three standard errors, training rows differ from future rows (encoded by their own labels, or
-older). ``valid`` is then the held-out part, with one booster per stage.
+``leaves = none`` chooses among 4, 16 and 64 by held-out loss on all features. There is no lambda:
+the path covers all costs.
 
 Departures
-- Pairs are tried only if single features fail: at most 6, among the 500 most promising features,
-  with a product that explains 20 variances of the residuals.
-- Number of parts held out in turn, with n rows and K outputs: all if n K is at most 8000 (two
-  divisions below 500 rows with no more features), three up to 400000, two up to a million, or one.
-- Features are selected on at most 6000 rows; parts are held out until they have 1500 rows. With
-  that many, the next two first purchases are operating points too. Sets with as many features as
-  rows, or after 200 purchases, are doubled in order of promise, without trials. The effect on wide
-  tables stands under "Results" of the learner's page.
-- The number of leaves is chosen for the first set, for sets of twice as many features as at the
-  last choice, and for the largest set of no more features than rows.
-- The last stage is boosted on while the loss or, with 1500 held-out rows, the run's metric on them
-  improves.
+- 8 purchases are tried, the most promising by the residuals that they explain alone and by their
+  splits in trees on all features, each per price. The pairs of the 3 features with most splits are
+  tried too. If nothing helps beyond chance, sets double. There are at most 50 sets.
+- Features are selected on at most 6000 rows.
+- If evaluation has a price, a stage is one booster and a chain has at most 6 stages.
+- Ranking and regression have no exits.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
-from bench_models.nested_sets.held_out import Fits, HeldOutFit
+from bench_models.nested_sets.held_out import (
+    HELD_OUT,
+    Fits,
+    HeldOutFit,
+    converged,
+    divided,
+    joined,
+    mean_loss,
+)
+from bench_models.nested_sets.purchases import TRIED, Purchases, bought_too, readable
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.nested_sets.subsets import Subsets
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import labels_of
 
 from bench_core import (
-    ON_VALIDATION,
     Examples,
-    Features,
     FitContext,
     Prices,
     Task,
@@ -72,37 +69,29 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.arrays import BoolArray
-from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
-from bench_methods.budget_boosting.selection import (
-    SELECTION_HELD_OUT,
-    Division,
-    converged,
-    copies_of,
-    divisions,
-    drifts,
-    fold,
-    hastened,
-    nested_sets,
-    total,
-    units,
-)
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_methods.budget_boosting.exits import with_exits
 
 if TYPE_CHECKING:
-    from bench_trees import Settings
+    from bench_trees import Ensemble, Settings
+
+ROWS = 6000
+"""Maximum rows for selecting features, some of them held out."""
 
 LEAVES = (4, 16, 64)
-FEW_ROWS = 500
-"""Fewer rows are divided into folds twice."""
-FOLDS = ((8000, 10**9), (400_000, 3), (1_000_000, 2))
-"""Limits of rows times outputs, and the maximum number of parts held out in turn."""
-SELECTION_ROWS = 6000
-SETTLED_ROWS = 10000
-"""Maximum held-out rows for the search of exits."""
-EVALUATION_SHARE = 0.1
-MOST_SETTINGS = 60
-MOST_CHAINED = 6
-"""Maximum stages of a chain if evaluation has a price, paid at each stage."""
+"""Numbers of leaves to choose from; the second is that of trees that compare purchases."""
+
+CHUNK = 8
+"""Iterations between evaluations, and of a trial (divided among classes, at least 2)."""
+
+LUCK = 5.0
+"""Nats, or residual variances, that useless features rarely gain on held-out rows."""
+
+GROWTH = 0.25
+"""Features bought between two sets, as a share of the features bought before."""
+
+ALTERNATIVES = 3
+"""First purchases that become sets, and features whose pairs are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,205 +114,182 @@ class BudgetBoosting(BoostedTrees):
     min_rows: int = param(
         10, "least rows (copies counted) on each side of a split", least=1, search=log(3, 50)
     )
-    folds: int = param(5, "parts that training rows are divided into, each held out once", least=2)
     exits: bool = param(True, "let rows leave early")
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> NestedBoosters:
-        """Select sets of features and boost on each; ``valid`` detects drift of the rows."""
+        """Select sets of features on ``train`` and boost on each; ``valid`` stops boosting."""
+        rows = int(train.weights.sum())
         # few rows: leaves may be smaller than min_rows
-        least = max(1, min(self.min_rows, int(train.weights.sum()) // 30))
+        least = max(1, min(self.min_rows, rows // 30))
         settings = self.settings(context.task, self.leaves or LEAVES[1], min_rows=least)
+        # twice the rate suffices for comparisons
+        quick = replace(settings, learning_rate=2 * self.learning_rate)
         whole = Subsets(self, settings, train, prices, context)
-        rng = np.random.default_rng(context.seed)
-        selection = self._selection_folds(whole, rng)
-        drifted = drifts(selection, valid, hastened(settings))
-        if drifted:
-            selection = [HeldOutFit.begin(selection[0].subsets, valid)]
-            folds = [HeldOutFit.begin(whole, valid)]
-        else:
-            folds = [fold(whole, part) for part in self._divisions(whole, rng)]
-        sets, extra = nested_sets(selection, settings)
-        extra = extra[: max(0, MOST_POINTS - MOST_SETTINGS - len(sets))]
-        sized = self._with_leaves(settings, folds, sets)
-        many = sum(len(fold.held) for fold in folds) >= SELECTION_HELD_OUT
-        ended, live = [folds], [np.zeros(prices.features, dtype=bool)]
-        for k, features in enumerate([*sets, *extra]):
-            own = sized[_size_of(sized, features)]
-            # no later stage can correct the last one; on few rows the metric rises by chance
-            by_metric = many and k + 1 == len(sets)
-            now = converged(folds, features, own, self.trees, 2, by_metric=by_metric)
-            context.progress(k + 1, len(sets) + len(extra))
-            if any(booster.parts for booster in now):
-                ended.append(now)
-                live.append(features)
-            if k + 1 == len(sets):
-                chained = len(ended)
-        model = _assembled(ended, live, whole, sized)
-        facts = {**model.facts, **({"marks": [ON_VALIDATION]} if drifted else {})}
-        return replace(model, routes=self._routes(model, ended[:chained], context), facts=facts)
+        some = [HeldOutFit.begin(*part) for part in divided(whole, most=ROWS)]
+        full, leaves = self._everything(some, quick)
+        sets, chains = nested_sets(some, importance(full), quick)
+        parts = [(whole, valid)]
+        if valid.weights.sum() < HELD_OUT:
+            parts = [(few, joined([held, valid])) for few, held in divided(whole, most=rows)]
+        base = whole.loss.base(labels_of(train))
+        start = [HeldOutFit.begin(*part, base) for part in parts]
+        settings, stages = replace(settings, max_leaves=leaves), [start]
+        for k, features in enumerate(sets):
+            context.progress(k, len(sets))
+            stages.append(converged(start, features, settings, self.trees, chunk=CHUNK))
+        context.progress(1, 1)
+        empty = np.zeros(prices.features, dtype=bool)
+        model = assembled(stages, [empty, *sets], whole)
+        classes = context.task in (Task.BINARY, Task.MULTICLASS)
+        if not self.exits or not classes:
+            return model
+        # stage 0 is the constant
+        chains = [[1 + k for k in chain] for chain in chains]
+        return with_exits(model, stages, chains, context.metric)
 
-    def _divisions(self, whole: Subsets, rng: np.random.Generator) -> list[Division]:
-        n, folds = len(whole.train), divisions(whole, self.folds, rng)
-        if whole.prices.features <= n < FEW_ROWS:
-            return folds + divisions(whole, self.folds, rng)
-        # a booster's time grows with rows times outputs
-        work = n * whole.loss.outputs
-        return folds[: next((most for limit, most in FOLDS if work <= limit), 1)]
+    def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
+        """Fits on all features, with the number of leaves of least held-out loss."""
+        everything, found = np.ones(fits[0].subsets.prices.features, dtype=bool), []
+        for leaves in (self.leaves,) if self.leaves else LEAVES:
+            full = settled(fits, everything, replace(quick, max_leaves=leaves))
+            found.append((mean_loss(full), full, leaves))
+        _, full, leaves = min(found, key=lambda of_leaves: of_leaves[0])
+        return full, leaves
 
-    def _selection_folds(self, whole: Subsets, rng: np.random.Generator) -> list[HeldOutFit]:
-        n, count = len(whole.train), units(whole)
-        if n > SELECTION_ROWS:
-            some = rng.permutation(count)[: max(2, count * SELECTION_ROWS // n)]
-            whole = whole.of_rows(copies_of(whole, some))
-        folds, held = [], 0
-        for division in divisions(whole, self.folds, rng):
-            folds.append(fold(whole, division))
-            held += len(folds[-1].held)
-            if held >= SELECTION_HELD_OUT:
+
+def settled(fits: Fits, features: BoolArray, quick: Settings) -> list[HeldOutFit]:
+    """The fits continued in large steps until their loss stops falling."""
+    return converged(fits, features, quick, quick.trees, chunk=CHUNK, patience=1)
+
+
+def nested_sets(
+    fits: Fits, share: FloatArray, quick: Settings
+) -> tuple[list[BoolArray], list[list[int]]]:
+    """The best first purchases, each alone, then nested sets, the last of all features, each after
+    the cheaper sets of its detour. Then the places of chains, with detours and without.
+
+    ``share`` (d,) is every feature's share of the splits.
+    """
+    prices, most = fits[0].subsets.prices, MOST_POINTS // 2 - 2
+    chosen = readable(prices, np.zeros(prices.features, dtype=bool))
+    sets, nested = ([chosen], [True]) if chosen.any() else ([], [])
+    fits = settled(fits, chosen, quick)
+    first: list[BoolArray] = []
+    while not chosen.all():
+        if not first:
+            left = Purchases.of(fits, chosen)
+            order = np.argsort(-left.explained / left.price, kind="stable")[:ALTERNATIVES]
+            first = [bought_too(prices, chosen, left.brings[k]) for k in order]
+        after = extended(fits, chosen, share, quick)
+        below, cheap, limit = chosen, fits, price_of(prices, after)
+        while limit > 2 * price_of(prices, below) and len(sets) < most:
+            below, before = extended(cheap, below, share, quick, limit), below
+            if np.array_equal(below, before):
                 break
-        return folds
-
-    def _with_leaves(
-        self, settings: Settings, folds: Fits, sets: Sequence[BoolArray]
-    ) -> dict[int, Settings]:
-        """Settings by number of features, with the number of leaves of least held-out loss. It is
-        chosen for the first set, the last, and each set with twice the features of the last choice,
-        among sets of no more features than rows."""
-        rows = len(folds[0].subsets.train) + len(folds[0].held)
-        sized: dict[int, Settings] = {}
-        some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
-        few = [one for one in sets if one.sum() <= rows] or sets[:1]
-        for features in few:
-            size, last = int(features.sum()), max(sized, default=0)
-            if size >= 2 * last or features is few[-1]:
-                sized[size] = (
-                    settings if self.leaves else self._best_leaves(settings, some, features)
-                )
-        return sized
-
-    def _best_leaves(self, settings: Settings, folds: Fits, features: BoolArray) -> Settings:
-        # large steps suffice to compare sizes of trees
-        quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
-        loss = []
-        for leaves in LEAVES:
-            tried = replace(quick, max_leaves=leaves)
-            loss.append(total(converged(folds, features, tried, min(self.trees, 60), 1)))
-        return replace(settings, max_leaves=LEAVES[int(np.argmin(loss))])
-
-    def _routes(
-        self, model: NestedBoosters, ended: Sequence[Fits], context: FitContext
-    ) -> list[Route]:
-        """Routes with early exits through the stages of ``ended``, then every stage alone."""
-        count = len(ended)
-        alone = [Route([k], {"stage": k}) for k in range(count)]
-        extra = [Route([k], {"stage": k}) for k in range(count, len(model.members))]
-        if not self.exits or count < 3 or context.task == Task.REGRESSION:
-            return [*extra, *alone]
-        held = _held(model, ended, context)
-        if context.task == Task.RANKING:
-            return [*_pairs(held), *extra, *alone]
-        if held.evaluation.any():
-            stages = np.linspace(0, count - 1, MOST_CHAINED).round().astype(np.int64)
-            return [_chained(held, np.unique(stages).tolist()), *extra, *alone]
-        way, fixed = _chained(held, list(range(count))), [v.tolist() for v in static(count)]
-        values, points = [*way.values, *fixed], [*way.points, *(dict(r.full) for r in alone[:-1])]
-        return [*extra, replace(way, full=alone[-1].full, values=values, points=points)]
+            cheap = settled(cheap, below, quick)
+            sets.append(below)
+            nested.append(False)
+        chosen = after if len(sets) < most else np.ones_like(chosen)
+        fits = settled(fits, chosen, quick)
+        sets.append(chosen)
+        nested.append(True)
+    new = [one for one in first if not any(np.array_equal(one, other) for other in sets)]
+    chain = np.arange(len(sets)) + len(new)
+    direct = [] if all(nested) else [chain[nested].tolist()]
+    return [*new, *sets], [chain.tolist(), *direct]
 
 
-def _size_of(sized: Mapping[int, Settings], features: BoolArray) -> int:
-    """Largest number of features with settings that does not exceed the set's."""
-    return max((size for size in sized if size <= features.sum()), default=min(sized))
+def extended(
+    fits: Fits, chosen: BoolArray, share: FloatArray, quick: Settings, limit: float = np.inf
+) -> BoolArray:
+    """``chosen`` (d,) with the next purchases. With a ``limit`` these are helpful ones below this
+    price, the price at most doubling if possible, and none if none is left."""
+    of = fits[0].subsets
+    prices, trial = of.prices, replace(quick, trees=max(2, CHUNK // of.loss.outputs))
+    left, size, paid = Purchases.of(fits, chosen), int(chosen.sum()), price_of(of.prices, chosen)
+    together = np.array([share[list(features)].sum() for features in left.brings])
+    order = alternating(left.explained / left.price, together / left.price)
+    tried = [[k] for k in order[:TRIED].tolist()]
+    # features may help only together
+    tried += map(list, combinations(np.argsort(together)[-ALTERNATIVES:].tolist(), 2))
+    if size >= len(of.train):  # gains of one more are not significant
+        tried = []
+    tried = [purchase for purchase in tried if paid + left.price[purchase].sum() < limit]
+    more = [bought_too(prices, chosen, brought(left, purchase)) for purchase in tried]
+    losses = [mean_loss([fit.more(features, trial) for fit in fits]) for features in more]
+    gain, price = mean_loss(fits) - np.array(losses), np.array([left.price[k].sum() for k in tried])
+    helpful = gain * sum(fit.held.weights.sum() for fit in fits) > luck(fits)
+    if not helpful.any() and limit < np.inf:
+        return chosen
+    if not helpful.any():  # nothing helps beyond chance: take larger steps
+        ranked, count, room = order.tolist(), max(2, size), max(paid, left.price.min())
+    else:
+        if limit < np.inf:
+            helpful &= price <= max(paid, price[helpful].min())
+        else:  # what helps a little may cost much less
+            helpful = gain > 0
+        useful = np.flatnonzero(helpful)
+        best = useful[np.argsort(-gain[useful] / price[useful], kind="stable")]
+        ranked = [k for place in best for k in tried[place]]
+        ranked += order.tolist() if limit == np.inf else []
+        count, room = max(len(tried[best[0]]), round(GROWTH * size)), max(paid, price[best[0]])
+    within = [k for k in dict.fromkeys(ranked) if left.price[k] <= room][:count]
+    fitting = np.cumsum(left.price[within]) <= room * (1 + 1e-9)
+    return bought_too(prices, chosen, brought(left, np.array(within)[fitting].tolist()))
 
 
-def _assembled(
-    stages: Sequence[Fits],
-    sets: Sequence[BoolArray],
-    whole: Subsets,
-    sized: Mapping[int, Settings],
-) -> NestedBoosters:
-    """The boosters of all stages as one ensemble, with the number averaged per stage."""
+def brought(left: Purchases, purchases: Sequence[int]) -> list[int]:
+    """Features that these purchases bring."""
+    return [feature for k in purchases for feature in left.brings[k]]
+
+
+def alternating(*keys: FloatArray) -> IntArray:
+    """Entries by falling keys, one by each key (k,) in turn."""
+    orders = np.stack([np.argsort(-key, kind="stable") for key in keys], axis=1)
+    return np.array(list(dict.fromkeys(orders.ravel().tolist())))
+
+
+def importance(full: Fits) -> FloatArray:
+    """Splits on each feature (d,), each counted as the share of the rows that reach it, halved by
+    every split above it."""
+    total = np.zeros(full[0].subsets.prices.features)
+    for trees in (part for fit in full for part in fit.parts):
+        reach, inner = np.zeros(trees.nodes), np.flatnonzero(trees.feature >= 0)
+        reach[trees.start[:-1]] = 1.0
+        for node in inner:  # parents come before children
+            reach[[trees.left[node], trees.right[node]]] = reach[node] / 2
+        total += np.bincount(trees.feature[inner], reach[inner], len(total))
+    return total
+
+
+def price_of(prices: Prices, features: BoolArray) -> float:
+    """Total price of these features (d,)."""
+    return float(prices.sensor[prices.bought_for(features)].sum())
+
+
+def luck(fits: Fits) -> float:
+    """Largest fall of the total held-out loss that counts as chance."""
+    return LUCK * (2 * abs(mean_loss(fits)) if fits[0].subsets.loss_name == "squared" else 1.0)
+
+
+def assembled(stages: Sequence[Fits], sets: Sequence[BoolArray], whole: Subsets) -> NestedBoosters:
+    """The boosters of all stages as one ensemble; one per stage if evaluation has a price."""
     from bench_trees import Ensemble
 
     prices, base = whole.prices, whole.loss.base(labels_of(whole.train))
-    parts = [Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)]
-    start, members = [0, 0], [1]
-    for boosters, features in zip(stages[1:], sets[1:], strict=True):
-        count = sum(e.trees for e in boosters[0].parts)
-        paid = float(prices.sensor[prices.bought_for(features)].sum())
-        # a tree of L leaves has about log2 L splits on a path
-        splits = np.log2(sized[_size_of(sized, features)].max_leaves or 2)
-        share = (prices.tree + prices.split * splits) * count
-        # their evaluation may cost a tenth of the features' price
-        most = EVALUATION_SHARE * paid / share if share else len(boosters)
-        members.append(int(np.clip(most, 1, len(boosters))))
-        parts += [e for booster in boosters[: members[-1]] for e in booster.parts]
-        start.append(sum(e.trees for e in parts))
-    ensemble = Ensemble.concat(parts)
-    leaves = {str(size): settings.max_leaves for size, settings in sized.items()}
-    facts = {"leaves": leaves, "sets": [np.flatnonzero(s).tolist() for s in sets]}
-    return NestedBoosters(ensemble, np.array(start), np.array(members), prices, (), facts)
-
-
-def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> Held:
-    """At most ``SETTLED_ROWS`` held-out rows with scores and costs at every stage."""
-    # enough folds for SETTLED_ROWS rows
-    fold_sizes = np.cumsum([len(fold.held) for fold in ended[0]])
-    few = max(1, int(np.searchsorted(fold_sizes, SETTLED_ROWS, side="right")))
-    folds = [stage[:few] for stage in ended]
-    rows = _joined([fold.held for fold in folds[0]])
-    scores = np.array([np.concatenate([f.held_scores for f in stage], axis=1) for stage in folds])
-    chain, n = model.chain(range(len(ended))), len(rows)
-    features, evaluation = [], []
-    for walked in chain.stage_by_stage(Features(rows.X)):
-        bill = chain.bills(walked)["path"]
-        features.append(np.broadcast_to(bill.feature_cost(model.prices, n), n).copy())
-        evaluation.append(np.broadcast_to(bill.evaluation_cost(model.prices, n), n).copy())
-    # each stage's own evaluation cost
-    own = np.diff(np.array(evaluation), axis=0, prepend=0.0)
-    return Held(rows, scores, np.array(features), own, context.metric)
-
-
-def _joined(parts: Sequence[Examples]) -> Examples:
-    from bench_core import Queries
-
-    first = parts[0]
-    copies, queries = None, None
-    if first.multiplicity is not None:
-        copies = np.concatenate([examples.multiplicity for examples in parts])
-    if first.queries is not None:
-        sizes = [examples.queries.sizes for examples in parts if examples.queries is not None]
-        queries = Queries.from_sizes(np.concatenate(sizes))
-    X, y = (np.concatenate([getattr(examples, name) for examples in parts]) for name in ("X", "y"))
-    return Examples(X, y, queries, copies)
-
-
-def _chained(held: Held, stages: list[int]) -> Route:
-    """A chain of stages with exits by the largest class probability."""
-    found = kept(by_class(held.only(stages)), MOST_SETTINGS)
-    values = [policy.values.tolist() for policy in found]
-    points = [{"stage": stages[-1], "expected_cost": policy.cost} for policy in found]
-    return Route(stages, values=values, points=points)
-
-
-def _pairs(held: Held) -> list[Route]:
-    """Routes of two stages, with settings of the number of documents that go on."""
-    found = by_rank(held)
-    routes: dict[tuple[int, int], list[int]] = {}
-    best = {id(policy) for policy in kept([policy for *_, policy in found], MOST_SETTINGS)}
-    for first, last, policy in found:
-        if first < last and id(policy) in best:
-            routes.setdefault((first, last), []).append(int(policy.values[0]))
-    return [
-        Route(
-            pair,
-            kind="rank",
-            values=[[float(top)] for top in tops],
-            points=[{"stage": pair[1], "after": pair[0], "best": top} for top in tops],
-        )
-        for pair, tops in sorted(routes.items())
-    ]
+    members = 1 if prices.tree or prices.split else len(stages[0])
+    empty = Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)
+    parts: list[Ensemble] = [empty]
+    start = [0]
+    for boosters in stages:
+        parts += [trees for booster in boosters[:members] for trees in booster.parts]
+        start.append(sum(trees.trees for trees in parts))
+    facts = {"sets": [np.flatnonzero(features).tolist() for features in sets]}
+    routes = [Route([k], {"stage": k}) for k in range(len(stages))]
+    averaged = np.full(len(stages), members)
+    return NestedBoosters(Ensemble.concat(parts), np.array(start), averaged, prices, routes, facts)
 
 
 bench_learners = provide_learners(BudgetBoosting, family="boosted trees")

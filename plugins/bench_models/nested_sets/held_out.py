@@ -5,14 +5,14 @@ Fits are continued on one set of features after another, with early stopping by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from bench_core import Examples, Task
+from bench_core import Examples, Queries, Task
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_models.dictionary import sums
 from bench_models.nested_sets.subsets import Subsets, rows_of
@@ -21,9 +21,21 @@ from bench_models.tradeoff import labels_of
 if TYPE_CHECKING:
     from bench_trees import Ensemble, Settings
 
+PARTS = 5
+"""Equal parts of the rows, some of them held out in turn."""
+
+HELD_OUT = 1000
+"""Rows held out at least, if there are as many."""
+
+LEAST_FALL = 1e-3
+"""Smallest relative fall of the held-out loss that counts."""
+
+PATIENCE = 2
+"""Evaluations of the held-out rows without such a fall that end boosting."""
+
 
 def divided(
-    whole: Subsets, parts: int, *, most: int, enough: int
+    whole: Subsets, parts: int = PARTS, *, most: int, enough: int = HELD_OUT
 ) -> list[tuple[Subsets, Examples]]:
     """Divisions of the training rows into fitted and held-out rows.
 
@@ -53,6 +65,18 @@ def divided(
         if held >= enough:
             break
     return divisions
+
+
+def joined(parts: Sequence[Examples]) -> Examples:
+    """The rows of all parts; a part without multiplicity has one copy of each row."""
+    copies, queries = None, None
+    if any(part.multiplicity is not None for part in parts):
+        copies = np.concatenate([part.weights for part in parts]).astype(np.int64)
+    if parts[0].queries is not None:
+        sizes = [part.queries.sizes for part in parts if part.queries is not None]
+        queries = Queries.from_sizes(np.concatenate(sizes))
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    return Examples(X, y, queries, copies)
 
 
 def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
@@ -156,11 +180,10 @@ def converged(
     most: int,
     *,
     chunk: int,
-    patience: int,
-    falls: Callable[[Fits, Fits], bool],
+    patience: int = PATIENCE,
     growth: float = 0.25,
 ) -> list[HeldOutFit]:
-    """The fits continued in step while ``falls(new, best)``, for at most ``most`` iterations.
+    """The fits continued in step while their mean loss falls, for at most ``most`` iterations.
 
     They are compared after ``chunk`` iterations and then, if that is more, after the share
     ``growth`` of those made. They end after ``patience`` comparisons without a fall.
@@ -175,6 +198,17 @@ def converged(
         waited = 0 if falls(now, best) else waited + 1
         best = best if waited else now
     return best
+
+
+def mean_loss(fits: Fits) -> float:
+    """Mean loss over all held-out parts."""
+    return float(np.mean([fit.loss for fit in fits]))
+
+
+def falls(new: Fits, old: Fits) -> bool:
+    """True if the loss fell by more than the share ``LEAST_FALL``."""
+    before = mean_loss(old)
+    return mean_loss(new) < before - LEAST_FALL * abs(before)
 
 
 def whole_ensemble(fit: HeldOutFit) -> Ensemble:

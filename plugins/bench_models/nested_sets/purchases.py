@@ -12,6 +12,9 @@ from bench_core import Prices
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_models.nested_sets.held_out import Fits
 
+TRIED = 8
+"""Purchases tried with trees in a round."""
+
 Keys = Callable[[FloatArray], FloatArray]
 """From marginal prices of features (d,) to their keys (d,): the lowest key comes next."""
 

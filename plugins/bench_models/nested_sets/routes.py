@@ -60,11 +60,6 @@ class NestedBoosters(Stored):
             chain.append(Stage(trees, weights, self.ensemble.base, then=then))
         return StagedModel(chain, [Point(len(chain) - 1, {})], self.prices, self.ensemble)
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """The marks in its ``facts``."""
-        return tuple(self.facts.get("marks", ()))
-
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """The points of all routes, the full model last."""
         for model in self._models:

@@ -122,25 +122,6 @@ class Subsets:
             falls.append((squares / np.where(rows[block] > 0, rows[block], 1.0)).sum(axis=1) / 2)
         return np.concatenate(falls)
 
-    def interactions(self, scores: FloatArray, features: IntArray) -> FloatArray:
-        """Share of the residuals explained by products of two of these features (k,), (k, k).
-
-        A feature enters by its side c of the median, scaled to mean 0 and variance 1. With d the
-        other's side and r the residuals at ``scores`` (K, n), of the output with the largest value:
-
-            (sum_i r_i c_i d_i)^2 / (2 sum_i r_i^2)
-        """
-        rows, codes = self._rows_per_bin[features], self._coarse(features).astype(np.int64)
-        share = rows / rows.sum(axis=1, keepdims=True)
-        side = np.sign(np.cumsum(share, axis=1) - share / 2 - 0.5)  # of each bin's middle
-        side -= (side * share).sum(axis=1, keepdims=True)
-        size = np.sqrt((side**2 * share).sum(axis=1, keepdims=True))
-        sides = np.take_along_axis(side / np.where(size > 0, size, 1.0), codes, axis=1)
-        sums = [
-            ((sides * r) @ sides.T) ** 2 / max(2 * r @ r, 1e-300) for r in self._residuals(scores)
-        ]
-        return np.max(sums, axis=0)  # type: ignore[no-any-return]
-
     def _residuals(self, scores: FloatArray) -> FloatArray:
         """The gradient (K, n) with copies counted."""
         from bench_trees.threads import workers

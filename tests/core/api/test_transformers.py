@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import bench_core
-from bench_core import Acquired, BudgetedClassifier
+from bench_core import Acquired
 from bench_core.api.arguments import request_of
 
 N = 400
@@ -119,34 +119,6 @@ def test_every_fold_is_fitted_on_its_own_training_rows():
     rows = np.concatenate([own.test.X for own in splits])
     assert len(rows) == N
     assert {len(own.prices.sensor) for own in splits} == {4}
-
-
-@pytest.mark.parametrize(
-    "costs",
-    [
-        {"place": 5.0, "size": 1.0},
-        pd.Series({"place": 5.0, "size": 1.0}),
-        pd.DataFrame({"step": ["size", "place"], "price": [1.0, 5.0]}),
-        [{"step": "size", "price": 1.0}, {"step": "place", "price": 5.0}],
-    ],
-    ids=["mapping", "series", "frame", "records"],
-)
-def test_an_estimator_behind_a_transformer_has_its_names(costs):
-    frame, y = complaints()
-    first = ColumnTransformer(
-        [
-            ("place", StandardScaler(), ["lat", "lon"]),
-            ("size", FunctionTransformer(feature_names_out="one-to-one"), ["age"]),
-        ]
-    ).set_output(transform="pandas")
-    parameters = {"trees": 5, "tradeoff": 0.001}
-    last = BudgetedClassifier(costs=costs, parameters=parameters)
-    fitted = make_pipeline(first, last).fit(frame, y)
-    assert {*fitted[-1].purchases_} <= {"place", "size"}
-    assert fitted[-1].feature_costs_.tolist() == [5.0, 5.0, 1.0]
-    paid = fitted[-1].row_costs(first.transform(frame))
-    assert {*paid} <= {0.0, 1.0, 5.0, 6.0}
-    assert paid.max() >= 5.0
 
 
 def colours():

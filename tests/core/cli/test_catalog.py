@@ -67,13 +67,6 @@ def test_other_lists_mention_plugins_that_do_not_load(bench):
     assert bench("list", "learners", "--quiet").err == ""
 
 
-def test_a_module_of_the_current_folder_is_a_plugin(shell, material):
-    listed = shell("list", "learners", "-p", "mine")
-    assert listed.status == 0
-    row = r"^toy +mine +binary, regression +Adds up the first columns and learns nothing\.$"
-    assert re.search(row, listed.out, flags=re.M)
-
-
 SHOWN = {
     "toy -p mine": (
         "toy: learner, plugin mine",

@@ -5,17 +5,14 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers import pairs_plugin
-from helpers.commands import Ended
 from helpers.webserver import Offer, serving
 
 TRAIN = b"0,0\n1,1\n0,0\n1,1\n"
 TEST = b"0,0\n1,1\n"
-Pairs = Callable[..., Ended]
 
 
 def archive(train=TRAIN, test=TEST):

@@ -71,22 +71,9 @@ def test_a_short_option_means_the_same_in_every_verb(bench):
     assert {short: names for short, names in meanings.items() if len(names) > 1} == {}
 
 
-def test_the_shell_gets_a_completion_script(shell):
-    ended = shell(_BENCH_COMPLETE="bash_source")
-    assert ended.status == 0
-    assert "complete" in ended.out
-
-
 def test_the_shell_completes_verbs(shell):
     ended = shell(_BENCH_COMPLETE="bash_complete", COMP_WORDS="bench ex", COMP_CWORD="1")
     assert ended.out.split() == ["plain,export"]
-
-
-def test_the_module_can_be_run_like_the_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "bench_core", "--version"], capture_output=True, text=True
-    )
-    assert done.stdout.startswith("bench ")
 
 
 @pytest.mark.parametrize("verb", ["data", "model"])

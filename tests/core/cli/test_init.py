@@ -188,15 +188,6 @@ def test_a_cost_file_with_groups_and_a_unit_wins(verb, grouped, bench):
     assert set(bills(bench)["unit"]) == {"ms"}
 
 
-def test_trees_get_a_price_without_typing_the_others_again(grouped, bench):
-    Path("trees.json").write_text('{"tree": 0.5}')
-    assert bench("reprice", "1", "--costs", "trees.json", "--executor", "inline").status == 0
-    again, before = bills(bench), bills(bench, "1")
-    assert set(again["unit"]) == {"us"}
-    trees = again["cost"] - before["cost"]
-    assert trees.max() == pytest.approx(0.5 * 3)
-
-
 def test_prices_of_a_described_set_are_shown(grouped, bench):
     assert "Prices: prices.csv, in us, groups a,b:20" in bench("show", "calls").out
 

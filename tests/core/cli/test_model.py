@@ -73,9 +73,7 @@ def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
     [
         (("--budget", "1.5"), {"budget": 1.5}),  # of two points
         (("--budget", "9", "--budget-kind", "cap"), {"budget": 9, "budget_kind": "cap"}),
-        (("--keep", "95%"), {"keep": 0.95}),
         ((), {}),
-        (("--budget", "inf"), {"budget": float("inf")}),
     ],
 )
 def test_python_exports_the_model_of_the_verb(words, call, bench, ran, tmp_path):
@@ -211,17 +209,6 @@ def test_labels_are_those_of_training(bench, done):
         "is not a class of the model: 0, 1"
         in bench("model", "check", "model", "-d", "text.csv").err
     )
-
-
-def test_moved_columns_are_read_as_the_file_has_them(bench):
-    frame = pd.DataFrame({"t": 1_700_000_000 + 3 * np.arange(200), "b": np.arange(200) % 7})
-    frame.assign(label=frame["t"] > 1_700_000_300).to_csv("all.csv", index=False)
-    learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
-    assert bench("run", "-d", "all.csv", *learner).status == 0
-    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
-    assert load("model").names == ("t", "b")
-    checked = bench("model", "check", "model", "-d", "all.csv").out
-    assert re.search(r"accuracy +\S+ +1\.0000", checked), checked
 
 
 def test_a_moved_column_may_have_the_name_of_another_feature(bench):

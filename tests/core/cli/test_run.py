@@ -48,12 +48,6 @@ def test_quiet_leaves_stderr_empty(bench, material):
     assert "toy" in ended.out
 
 
-def test_the_same_command_again_does_nothing_anew(done, bench):
-    again = bench("run", *ONE)
-    assert "0 jobs to do, 1 of 1 trials already finished" in again.err
-    assert "1 ok (1 reused)" in again.err
-
-
 def test_the_learner_of_against_is_on_the_board_without_being_named(bench, material):
     assert bench("run", *QUICK, "-l", "toy,constant,greedy-order", "-q").status == 0
     ended = bench("report", "-l", "toy,constant", "--against", "greedy-order", "-o", "b.csv")
@@ -166,15 +160,6 @@ def test_best_repeats_parameters_that_are_not_the_default(bench, material):
     assert "--set toy.columns=" in ended.out
 
 
-def test_a_budget_that_buys_nothing_is_met_by_the_constant(bench, material):
-    one_tree = ("--set", "gbrt.trees=1", "--set", "gbrt.min_rows=1")
-    assert bench("run", *QUICK, "--learners", "gbrt", *one_tree).status == 0
-    nothing = bench("best", "--budget", "0")
-    assert nothing.status == 0, nothing.err
-    assert "gbrt: best at the constant" in nothing.out
-    assert "nothing is bought\n" in nothing.out
-
-
 def test_where_everything_failed_no_budget_helps(bench, material):
     assert bench("run", *QUICK, "--learners", "broken").status == 1
     nothing = bench("best", "--budget", "3")
@@ -233,19 +218,12 @@ def test_a_terminal_sees_bars_and_colours(material):
     assert "\x1b[1m" in said
 
 
-@pytest.mark.usefixtures("done")
-def test_forty_columns_are_enough(material):
-    said = on_a_terminal(material, "report", columns=40, NO_COLOR="1")
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
+def test_forty_columns_are_enough(done, on_terminal, monkeypatch):
+    for name, value in (("COLUMNS", "40"), ("TERM", "xterm"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in on_terminal("report")]
     assert max(map(len, lines)) <= 40
     assert re.search(r"^toy +10\.00 +0 +1\.0000 +\.0000$", "\n".join(lines), flags=re.M)
-
-
-def test_files_are_of_the_format_of_their_ending(done, bench, tmp_path):
-    assert bench("best", "-p", "mine", "--budget", "10", "-o", "best.txt").status == 0
-    assert "Budget Bench" in bench("report", "--methods").out
-    assert bench("report", "-o", "board.tex", "-q", "-p", "mine").status == 0
-    assert "\\toprule" in (tmp_path / "board.tex").read_text()
 
 
 def test_a_report_of_some_learners_leaves_the_others_out(bench, material, tmp_path):
@@ -279,14 +257,6 @@ def test_folds_unit_and_reference_reach_the_results(tmp_path, bench):
     command = next(line for line in best.splitlines() if line.startswith("bench run"))
     for option in ("--cv 3", "--unit ms", "--group a,b:2", "--drop c"):
         assert option in command
-
-
-def test_shares_divide_the_file(tmp_path, bench):
-    write_csv(tmp_path / "data.csv", rows=1000)
-    assert bench(*RUN, "-l", "constant", "--share", "0.1,0.3").status == 0
-    (use,) = Store().info().datasets
-    assert use.rows["valid"] == pytest.approx(100, abs=30)
-    assert use.rows["test"] == pytest.approx(300, abs=45)
 
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
@@ -395,18 +365,6 @@ def test_a_computed_optimum_is_computed_again_under_the_new_prices(bench, elsewh
     # without a feature half of the rows are right, with x0 and x1 .95 of them
     for (nothing, both), paid in zip(known, (2, 4), strict=True):
         assert [*nothing, *both] == pytest.approx([0, 0.5, paid, 0.95])
-
-
-def test_groups_of_the_run_are_kept_unless_the_cost_file_has_its_own(bench, material):
-    cegb = ("-l", "cegb", "--set", "cegb.trees=5", "--set", "cegb.tradeoff=0.3")
-    assert bench("run", *QUICK, *cegb, "--group", "a,b:4").status == 0
-    (material / "dear.csv").write_text("a,1\nb,1\nc,30\n")
-    (material / "own.json").write_text(
-        '{"costs": {"a": 3, "b": 3, "c": 9}, "shared": [["a", "b"]]}'
-    )
-    how = ("-p", "mine", "--executor", "inline")
-    assert "all of them cost 34" in bench("reprice", "1", "--costs", "dear.csv", *how).out
-    assert "all of them cost 12" in bench("reprice", "1", "--costs", "own.json", *how).out
 
 
 def test_a_model_that_is_gone_is_one_line(both_done, bench, material):

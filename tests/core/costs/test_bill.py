@@ -20,13 +20,6 @@ def test_packing_keeps_every_bit(mask):
 
 
 @given(masks)
-def test_bit_s_of_a_row_is_sensor_s(mask):
-    bits = Acquired.pack(mask).bits
-    for i, s in np.argwhere(mask):
-        assert int(bits[i, s // 64]) >> int(s % 64) & 1 == 1
-
-
-@given(masks)
 def test_a_rows_cost_does_not_depend_on_its_block(mask):
     price = np.sqrt(np.arange(1, mask.shape[1] + 1))
     together = Acquired.pack(mask).cost(price)
@@ -51,17 +44,7 @@ def test_a_bill_for_all_rows_alike_is_spread_over_them():
     bill = Bill(Acquired.pack(np.array([[True, True]])), splits=8, trees=2)
     np.testing.assert_array_equal(bill.feature_cost(prices, 3), [5.0, 5.0, 5.0])
     np.testing.assert_array_equal(bill.evaluation_cost(prices, 3), [4.0, 4.0, 4.0])
-
-
-def test_on_yahoo_a_full_path_through_a_tree_of_depth_four_costs_one():
-    prices = price_list(np.array([1.0]), split=0.25)
-    bill = Bill(Acquired.nothing(1), splits=np.array([4.0, 0.0]), trees=1)
-    np.testing.assert_array_equal(bill.evaluation_cost(prices, 2), [1.0, 0.0])
-
-
-def test_evaluation_that_has_no_price_costs_no_row_anything():
-    bill = Bill(Acquired.nothing(1), splits=np.array([4.0, 0.0, 1.0]), trees=2)
-    assert bill.evaluation_cost(price_list(np.array([1.0])), 3).tolist() == [0.0, 0.0, 0.0]
+    assert bill.evaluation_cost(price_list(np.array([2.0, 3.0])), 3).tolist() == [0, 0, 0]
 
 
 def test_features_are_billed_without_evaluation_where_no_counts_are_given():

@@ -48,16 +48,6 @@ def test_rows_without_queries_pay_every_sensor_themselves():
     assert costs_key(costs.surrogate(rows(4, 3))) == costs_key(PRICES)
 
 
-def test_a_row_that_stands_for_copies_is_billed_as_they_would_be():
-    costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
-    queries = Queries.from_sizes(np.array([2, 1]))
-    copies = np.array([1.0, 3.0, 2.0])
-    # query 1 has four physical rows, which share 100; query 2 has two, which share 10
-    cost = Bill(bought("x--", "--x", "-x-")).feature_cost(costs, 3, queries, copies)
-    assert cost.tolist() == [26, 25, 5]
-    assert (cost * copies).tolist() == [26, 75, 10]
-
-
 def test_the_surrogate_of_a_sensor_per_query_is_its_share_for_a_row_of_a_mean_query():
     costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
     train = rows(8, 3, Queries.from_sizes(np.array([2, 6])))

@@ -195,12 +195,6 @@ def test_data_of_the_same_size_and_time_are_noticed(
     assert second.splits.fingerprint != first.splits.fingerprint
 
 
-def test_a_changed_file_is_prepared_anew(folder):
-    first, _ = entry(folder)
-    (folder / "data" / "toy.data").write_text("22")
-    assert entry(folder)[0] != first
-
-
 DAMAGE = {
     "a missing array": lambda p: (p / "test.y.npy").unlink(),
     "a truncated array": lambda p: os.truncate(p / "train.X.npy", 150),

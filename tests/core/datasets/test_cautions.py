@@ -7,7 +7,6 @@ from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, copied_rows, rare_class
-from bench_core.datasets.user_arrays import InMemory
 from bench_core.datasets.user_files import FileData
 from bench_core.splits import Splits
 
@@ -126,10 +125,3 @@ def test_files_are_compared(tmp_path):
     assert all(
         note.endswith(f"{COPIED}; a query column keeps copies in one split") for note in found
     )
-
-
-def test_rows_of_any_data_set_are_compared(tmp_path):
-    train = part(1000)
-    made = splits(train, part(600, seed=1), train, Task.BINARY)
-    notes = prepare(InMemory("own", made), cache_dir=tmp_path).splits.notes
-    assert notes == (f"at least 90% of test {COPIED}",)

@@ -195,14 +195,7 @@ def test_a_price_of_trees_keeps_the_groups_of_the_data(tmp_path):
 
 
 ODD = (
-    "smoker?",
-    "smokers",
-    "age*bmi",
-    "age_x_bmi",
-    "x[1]",
-    "distance, km",
-    "time",
-    "a:b",
+    *("smoker?", "smokers", "age*bmi", "age_x_bmi", "x[1]", "distance, km", "time", "a:b"),
     "late:5",
 )
 

@@ -71,7 +71,7 @@ def test_every_door_reads_the_prices_of_rows(read, tmp_path):
     mean = frame[frame.split == "train"]
     assert splits.prices.sensor[big] == pytest.approx(mean.big_price.mean(), rel=1e-12)
     assert splits.prices.sensor[small] == pytest.approx(mean.small_price.mean(), rel=1e-12)
-    paid = costs.on(splits.test.price_columns).price()
+    paid = costs.on(splits.test.price_columns).of_rows
     test = frame[frame.split == "test"]
     np.testing.assert_allclose(paid[:, big], test.big_price, rtol=1e-12)
     np.testing.assert_allclose(paid[:, small], test.small_price, rtol=1e-12)

@@ -64,66 +64,41 @@ class Sums(TransformerMixin, BaseEstimator):
         return np.column_stack([X.sum(axis=1), X[:, 0] - X[:, -1]])
 
 
-CASES = {
+def each(*parts, **more):
+    return ColumnTransformer([*parts], **more)
+
+
+ONE, TWO = StandardScaler(), PCA(1)
+BINS = KBinsDiscretizer(2, strategy="uniform")
+PRODUCTS = PolynomialFeatures(2, include_bias=False)
+CASES = {  # steps, and what each output is made of, separated by commas
     "numbers and one-hot columns": (
-        [columns()],
-        [*NUMBERS, *["country"] * 3, *["country_code"] * 2],
-    ),
+        [columns()], "age,hb,crp,country,country,country,country_code,country_code"),
     "a rest that is passed on": (
-        [
-            ColumnTransformer(
-                [("drop", "drop", [*TEXTS, "id"]), ("s", StandardScaler(), slice(1, 3))],
-                remainder="passthrough",
-            )
-        ],
-        ["hb", "crp", "age"],
-    ),
+        [each(("drop", "drop", [*TEXTS, "id"]), ("s", ONE, slice(1, 3)), remainder="passthrough")],
+        "hb,crp,age"),
     "bins, products, missing cells": (
-        [
-            ColumnTransformer(
-                [
-                    ("b", KBinsDiscretizer(2, strategy="uniform"), ["crp"]),
-                    ("p", PolynomialFeatures(2, include_bias=False), ["age", "hb"]),
-                    ("m", SimpleImputer(add_indicator=True), ["hb"]),
-                ],
-                sparse_threshold=0,
-            )
-        ],
-        ["crp", "crp", "age", "hb", "age", "age hb", "hb", "hb"],
-    ),
+        [each(("b", BINS, ["crp"]), ("p", PRODUCTS, ["age", "hb"]),
+              ("m", SimpleImputer(add_indicator=True), ["hb"]), sparse_threshold=0)],
+        "crp,crp,age,hb,age,age hb,hb,hb"),
     "mixtures need all": (
-        [
-            ColumnTransformer(
-                [
-                    ("c", PCA(1), ["age", "hb"]),
-                    ("k", KNNImputer(), ["hb", "crp"]),
-                    ("n", Normalizer(), ["age", "crp"]),
-                ]
-            )
-        ],
-        ["age hb", "hb crp", "hb crp", "age crp", "age crp"],
-    ),
+        [each(("c", TWO, ["age", "hb"]), ("k", KNNImputer(), ["hb", "crp"]),
+              ("n", Normalizer(), ["age", "crp"]))],
+        "age hb,hb crp,hb crp,age crp,age crp"),
     "a union": (
-        [
-            ColumnTransformer([("n", "passthrough", NUMBERS)]),
-            FeatureUnion([("one", StandardScaler()), ("two", PCA(1))]),
-        ],
-        [*NUMBERS, "age hb crp"],
-    ),
+        [each(("n", "passthrough", NUMBERS)), FeatureUnion([("one", ONE), ("two", TWO)])],
+        "age,hb,crp,age hb crp"),
     "a transformer within a transformer, and later steps": (
-        [
-            ColumnTransformer([("n", "passthrough", ["crp", "hb", "age"])]),
-            ColumnTransformer([("x", StandardScaler(), [2]), ("y", "passthrough", [0])]),
-            SelectKBest(k=1),
-        ],
-        ["crp"],
-    ),
-}
+        [each(("n", "passthrough", ["crp", "hb", "age"])),
+         each(("x", ONE, [2]), ("y", "passthrough", [0])), SelectKBest(k=1)],
+        "crp"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_outputs_are_traced_to_the_columns_they_are_made_of(case):
-    assert sources(*CASES[case][0]) == (CASES[case][1], ())
+    steps, names = CASES[case]
+    assert sources(*steps) == (names.split(","), ())
 
 
 def test_steps_without_names_need_all_their_inputs_and_are_named():

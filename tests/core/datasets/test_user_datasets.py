@@ -55,15 +55,6 @@ def test_a_table_names_the_positive_class(folder, positive):
     np.testing.assert_array_equal(turned.train.y, 1 - usual.train.y)
 
 
-def test_folds_test_every_row_once(folder):
-    folds = [numbers(entry(folder, TABLE + "folds = 4", fold)) for fold in range(4)]
-    tests = [test for _, _, test in folds]
-    assert sum(map(len, tests)) == len(set().union(*tests)) == ROWS
-    for train, valid, test in folds:
-        assert len(train) + len(valid) + len(test) == len(train | valid | test) == ROWS
-        np.testing.assert_allclose(len(train) / ROWS, 0.5, atol=0.1)
-
-
 def test_shares_and_folds_do_not_heed_a_column_called_split(folder):
     lines = ["number,rest,split,bought"]
     lines += [f"{i},{i % 5},{('train', 'valid', 'test')[i % 3]},{i % 2}" for i in range(ROWS)]

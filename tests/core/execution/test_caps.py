@@ -143,7 +143,7 @@ def followed(model, examples, cap, tariff=None):
 
 
 @given(drawn())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_caps_are_as_followed_row_by_row(case):
     model, examples, limits = case
     costs = Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE)
@@ -223,7 +223,7 @@ def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name):
 
 
 @given(drawn(), st.integers(0, 2**20), st.lists(st.booleans(), min_size=3, max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_prices_by_row_are_billed_row_by_row_also_under_caps(case, seed, quoted):
     model, examples, limits = case
     rng, n, own = np.random.default_rng(seed), len(examples), [0, 2, 3]

@@ -316,20 +316,6 @@ def prepared(home, **options):
     return plan(plugins=("helpers.toys",), data="toy-binary", learners="toy-prefix", **options)
 
 
-def test_a_fit_and_a_trial_give_the_same_rows_twice(home):
-    p = prepared(home, settings="toy-prefix.tradeoff=0.5")
-    results = []
-    for _ in range(2):
-        run_fit(p.fits[0])
-        results.append(run_trial(p.trials[0]))
-    assert results[0].points == results[1].points
-    assert results[0].audit == "sampled"
-    assert {row.split for row in results[0].points} == {"valid", "test"}
-    for one, two in zip(results[0].values, results[1].values, strict=True):
-        assert np.array_equal(one.metric, two.metric)
-        assert one.metric.dtype == np.float32
-
-
 def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monkeypatch):
     def timed(model, part, *more, **options):
         return replace(predict_split(model, part, *more, **options), seconds=float(len(part)))
@@ -340,20 +326,6 @@ def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monk
     spec = replace(p.trials[0], splits=("train", "valid", "test"))
     rows = p.datasets[0].rows
     assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
-
-
-def test_stored_values_average_to_the_exported_rows(home):
-    p = prepared(home, settings="toy-prefix.tradeoff=0.5")
-    run_fit(p.fits[0])
-    result = run_trial(p.trials[0])
-    assert {v.split for v in result.values} == {"valid", "test"}
-    for stored in result.values:
-        rows = {r.number: r for r in result.points if r.split == stored.split}
-        for i, point in enumerate(stored.points):
-            mean = np.average(stored.metric[i], weights=stored.weights)
-            cost = np.average(stored.cost[i], weights=stored.rows)
-            assert mean == pytest.approx(rows[point].metrics["accuracy"], rel=1e-6)
-            assert cost == pytest.approx(rows[point].cost, rel=1e-6)
 
 
 def test_physical_copies_give_the_rows_of_a_multiplicity():

@@ -3,7 +3,6 @@ gives."""
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ import bench_core
 from bench_core import InputError, api
 from bench_core.execution.work import work
 from bench_core.planning import job_files
-from bench_core.planning.job_files import job_path, read_job, write_jobs
+from bench_core.planning.job_files import read_job, write_jobs
 from bench_core.planning.plan import silent
 from bench_core.results.merge import merge
 from bench_core.results.store import Store
@@ -142,13 +141,6 @@ def test_a_job_of_other_code_is_refused_in_one_line(home):
 def test_a_file_that_is_no_job_is_refused_in_one_line(home, text):
     (home / "1.json").write_text(text)
     refused("not a job file", read_job, home / "1.json")
-
-
-def test_a_folder_or_another_file_is_no_job(home):
-    (home / "rows.csv").write_text("a,b\n1,2\n")
-    for path in (home, home / "rows.csv", Path()):
-        with pytest.raises(InputError, match=re.escape(f"{path}: not a job file")):
-            read_job(job_path(path))
 
 
 def test_a_changed_job_is_refused(home):

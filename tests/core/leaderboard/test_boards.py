@@ -11,6 +11,7 @@ from bench_reports.terminal import mark_lines
 from helpers import example
 from helpers.kit import refused
 from helpers.valued_run import ValuedRun, learner_of
+from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
@@ -19,7 +20,6 @@ from bench_core.leaderboard.columns import shown_rows
 from bench_core.leaderboard.conclusion import conclusion
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws, primary_metric
 from bench_core.leaderboard.pairs import pairs_within
-from bench_core.leaderboard.selection import Choice
 from bench_core.results.budgets import Budget, Target
 
 
@@ -67,12 +67,6 @@ def test_sources_alone_and_the_oracle_are_last_rows_and_never_the_answer():
         assert {r.learner for r in board.rows} == {"best-single", "cascade"}
 
 
-def test_the_best_point_is_chosen_on_validation_and_shown_on_test(sim):
-    # test is validation - .01, + 0 and + .01 for the three seeds
-    best = row(sim, "gbrt").best
-    assert (best.quality, best.cost) == pytest.approx((0.8, 9000))
-
-
 def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
     same = tuple(example.use("d", seed=s) for s in (0, 1))
     redrawn = (example.use("d", seed=0), example.use("d", seed=1, fingerprint="e" * 64))
@@ -106,14 +100,6 @@ def test_repeats_that_are_all_equal_are_said_to_be_such():
     frame.loc[(frame["learner"] == "miser") & (frame["seed"] == 1), "ndcg@5"] = 0.8
     words += ": repeats differ only by the randomness of learners; those of gbrt are equal"
     assert boards(info, frame)[0].notes == (words,)
-
-
-def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_learner_does(sim):
-    # .99 * .8 = .792: miser has .75 at 1000 and .795 at 3000, gbrt itself .7 at 2000, .793 at 6000
-    miser, gbrt = row(sim, "miser"), row(sim, "gbrt")
-    assert (miser.cheap.cost, gbrt.cheap.cost) == (3000, 6000)
-    assert miser.saving == 2
-    assert gbrt.saving == 1
 
 
 def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it():
@@ -251,16 +237,6 @@ def test_a_data_set_on_which_all_failed_still_has_its_board():
     (board,) = boards(example.info(datasets=(example.use("d"),)), frame)
     assert board.rows == ()
     assert [f.learner for f in board.failures] == ["slow"]
-
-
-def test_an_answer_that_only_some_repeats_can_afford_comes_last():
-    made = []
-    for seed, cost in ((0, 5.0), (1, 50.0)):
-        made += example.rows("d", "miser", {}, [({"trees": 1}, 0.9, cost)], seed=seed)
-        made += example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=seed)
-    info = example.info(datasets=(example.use("d"),))
-    found = Choice(info, None, pd.DataFrame(made), "d").at(Budget(10.0)).found
-    assert [(o.learner, o.repeats, o.of) for o in found] == [("gbrt", 2, 2), ("miser", 1, 2)]
 
 
 def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest():
@@ -476,7 +452,7 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
 
 
 def naive(run, learner, budget, resamples):
-    """The interval of a learner by loops: draw, choose, read."""
+    """The standard deviation of a learner's quality by loops: draw, choose, read."""
     rng = np.random.default_rng(99)
     valid, test = (next(v for v in run.kept if (v.trial.learner, v.split) == (learner, s)) for s in
                    ("valid", "test"))  # fmt: skip
@@ -490,8 +466,7 @@ def naive(run, learner, budget, resamples):
         drawn.append(
             max((quality[k], reached[k]) for k in range(len(paid)) if paid[k] <= budget)[1]
         )
-    low, high = np.quantile(drawn, [0.025, 0.975]) - np.mean(drawn)
-    return float(low), float(high)
+    return float(np.std(drawn))
 
 
 def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
@@ -501,20 +476,11 @@ def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
     run.add("gbrt", *learner_of(rng, [0.75, 0.77, 0.9], [1, 3, 9], 200))
     (found,) = made(run, Budget(4.0))
     one = found.rows[0]
-    low, high = naive(run, "gbrt", 4.0, 4000)
-    assert (one.interval.low - one.quality, one.interval.high - one.quality) == pytest.approx(
-        (low, high), rel=0.12
-    )
-
-
-def test_equal_learners_all_lead():
-    rng = np.random.default_rng(3)
-    run = ValuedRun()
-    for k in range(10):
-        run.add(f"l{k}", *learner_of(rng, [0.6, 0.8], [1, 4], 300))
-    for found in made(run, None, Budget(2.0)):
-        assert {r.tier for r in found.rows} == {1}
-        assert {r.ranks for r in found.rows} == {(1, 10)}
+    # a share of so many rows varies as much
+    rows = one.quality * (1 - one.quality) / naive(run, "gbrt", 4.0, 4000) ** 2
+    expected = stats.binomtest(round(one.quality * rows), round(rows)).proportion_ci()
+    ends = one.interval.low - one.quality, one.interval.high - one.quality
+    assert ends == pytest.approx((expected.low - one.quality, expected.high - one.quality), rel=0.1)
 
 
 def test_a_store_without_values_gives_tiers_by_quality_and_says_so():

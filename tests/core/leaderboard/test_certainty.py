@@ -197,18 +197,3 @@ def test_the_least_difference_of_ranks_is_that_of_published_tables():
     for learners, q in ((3, 2.343), (10, 3.164)):
         expected = q * (learners * (learners + 1) / (6 * 14)) ** 0.5
         assert least_difference(14, learners) == pytest.approx(expected, rel=1e-3)
-
-
-def test_ranks_are_separated_as_by_a_peer():
-    peer = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
-    ranks = np.random.default_rng(5).permuted(np.tile(np.arange(1.0, 6), (20, 1)), axis=1)
-    ranks = (
-        np.sort(ranks, axis=1) * (np.arange(20) < 12)[:, None]
-        + ranks * (np.arange(20) > 11)[:, None]
-    )
-    p = peer.posthoc_nemenyi_friedman(ranks).to_numpy()
-    mean = ranks.mean(axis=0)
-    apart = np.abs(np.subtract.outer(mean, mean)) > least_difference(20, 5)
-    assert (apart == (p < 0.05)).all()
-    assert apart.any()
-    assert not apart.all()

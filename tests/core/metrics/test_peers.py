@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_ndcg_with_ties_equals_scikit_learn(k, gain, split):
     name = f"ndcg@{k}{option}" if k else f"ndcg{option}"
     found = parse_metric(name).values(scores, grades, queries).values
     gains = 2**grades - 1 if gain == "exponential" else grades
-    for j, (a, b) in enumerate(zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True)):
+    for j, (a, b) in enumerate(pairwise(queries.boundaries[:101])):
         if b - a > 1:  # scikit-learn refuses one-document queries
             theirs = sklearn.metrics.ndcg_score([gains[a:b]], [scores[a:b]], k=k)
             assert found[j] == pytest.approx(theirs, abs=1e-12)
@@ -136,33 +137,20 @@ def rows():
     return np.round(rng.normal(size=500) + y, 1), y, rng.integers(1, 6, 500)
 
 
-def sigmoid(scores):
-    return 1 / (1 + np.exp(-scores))
-
-
-def test_binary_accuracy_equals_scikit_learn(rows):
+@pytest.mark.parametrize(
+    ("name", "peer", "given"),
+    [
+        ("accuracy", sklearn.metrics.accuracy_score, lambda scores: scores > 0),
+        ("balanced_accuracy", sklearn.metrics.balanced_accuracy_score, lambda scores: scores > 0),
+        ("log_loss", sklearn.metrics.log_loss, lambda scores: 1 / (1 + np.exp(-scores))),
+        ("auc", sklearn.metrics.roc_auc_score, lambda scores: scores),  # with ties
+    ],
+)
+def test_binary_metrics_equal_scikit_learns(name, peer, given, rows):
     scores, y, m = rows
-    for name, peer in [
-        ("accuracy", sklearn.metrics.accuracy_score),
-        ("balanced_accuracy", sklearn.metrics.balanced_accuracy_score),
-    ]:
-        theirs = peer(y, scores > 0, sample_weight=m)
-        found = parse_metric(name).values(scores, y, None, m).mean
-        assert found == pytest.approx(theirs, abs=1e-12)
-
-
-def test_binary_log_loss_equals_scikit_learn(rows):
-    scores, y, m = rows
-    theirs = sklearn.metrics.log_loss(y, sigmoid(scores), sample_weight=m)
-    assert parse_metric("log_loss").values(scores, y, None, m).mean == pytest.approx(
-        theirs, abs=1e-12
-    )
-
-
-def test_binary_auc_with_ties_equals_scikit_learn(rows):
-    scores, y, m = rows
-    theirs = sklearn.metrics.roc_auc_score(y, scores, sample_weight=m)
-    assert parse_metric("auc").values(scores, y, None, m).mean == pytest.approx(theirs, abs=1e-12)
+    theirs = peer(y, given(scores), sample_weight=m)
+    found = parse_metric(name).values(scores, y, None, m).mean
+    assert found == pytest.approx(theirs, abs=1e-12)
 
 
 @pytest.mark.parametrize(

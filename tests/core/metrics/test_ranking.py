@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.kit import refused
 
 from bench_core import InputError, Queries
 from bench_core.metrics import Labels, parse_metric
@@ -75,42 +76,31 @@ def test_rows_stand_by_falling_score_in_row_order_as_deep_as_asked_and_their_tie
         assert found.tied[start:stop].tolist() == ties[: stop - start]
 
 
-def test_a_nan_score_is_refused_naming_metric_and_row():
-    with pytest.raises(InputError, match=r"^ndcg@5: the score of row 2 .*is NaN"):
-        judge("ndcg@5", [1, 0, 1], scores=[1, 2, np.nan])
+@pytest.mark.parametrize(
+    ("name", "grades", "more", "line"),
+    [
+        ("ndcg@5", [1, 0, 1], {"scores": [1, 2, np.nan]}, "ndcg@5: the score of row 2 |is NaN"),
+        ("precision@5", [1, -1], {}, "row 1 |not a grade"),
+        ("precision@5", [1, np.inf], {}, "row 1 |not a grade"),
+        ("precision@5", [np.inf, 1, -1], {"sizes": [1, 2]}, "row 0 |not a grade"),
+        ("ndcg@5", [1, np.nan], {}, "label of row 1 "),
+        ("err@5", [0, 5], {}, "grade 5 of row 1 |top=4"),
+    ],
+)
+def test_scores_and_grades_that_are_none_are_refused_with_their_row(name, grades, more, line):
+    refused(line, judge, name, grades, **more, error=InputError)
 
 
-@pytest.mark.parametrize("bad", [-1, np.inf])
-def test_a_label_that_is_no_grade_is_refused_naming_its_row(bad):
-    with pytest.raises(InputError, match=r"row 1 .*not a grade"):
-        judge("precision@5", [1, bad])
-    with pytest.raises(InputError, match=r"row 0 .*not a grade"):
-        judge("precision@5", [bad, 1, bad], sizes=[1, 2])
-
-
-def test_a_nan_label_is_refused_naming_its_row():
-    with pytest.raises(InputError, match="label of row 1 "):
-        judge("ndcg@5", [1, np.nan])
-
-
-def test_a_grade_above_the_scale_of_err_is_refused():
-    with pytest.raises(InputError, match=r"grade 5 of row 1 .*top=4"):
-        judge("err@5", [0, 5])
-
-
-def test_ranking_metrics_refuse_data_without_queries():
-    with pytest.raises(InputError, match="needs queries"):
-        parse_metric("ndcg@5").values(np.zeros(2), np.zeros(2))
-
-
-def test_a_multiplicity_below_one_is_refused():
-    with pytest.raises(InputError, match="multiplicity of row 1 "):
-        parse_metric("mse").values(np.zeros(2), np.zeros(2), None, np.array([1, 0]))
-
-
-def test_scores_of_the_wrong_length_are_refused():
-    with pytest.raises(ValueError, match="3 scores for 2 rows"):
-        parse_metric("mse").values(np.zeros(3), np.zeros(2))
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        ("ndcg@5", (np.zeros(2), np.zeros(2)), "needs queries"),
+        ("mse", (np.zeros(2), np.zeros(2), None, np.array([1, 0])), "multiplicity of row 1 "),
+        ("mse", (np.zeros(3), np.zeros(2)), "3 scores for 2 rows"),
+    ],
+)
+def test_arrays_that_do_not_fit_a_metric_are_refused(name, given, line):
+    refused(line, parse_metric(name).values, *given, error=(InputError, ValueError))
 
 
 CODE = """

@@ -8,13 +8,11 @@ from inspect import signature
 from pathlib import Path
 
 import click
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.kit import refused
 
 import bench_core
-from bench_core.api import plan
 from bench_core.cli import options
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import run_command
@@ -146,18 +144,6 @@ def test_eight_cores_are_shared_by_workers_and_their_threads(
     allowed = {0: set(range(8))}  # those of the process itself, which has the number 0
     monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
     assert cores_for(RunRequest(**options), jobs) == (workers, threads)
-
-
-def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home):
-    rng = np.random.default_rng(0)
-    rows = [
-        f"{rng.integers(3)} qid:{q} 1:{rng.normal():.3f} 2:{rng.normal():.3f}"
-        for q in range(40)
-        for _ in range(4)
-    ]
-    (home / "train.svm").write_text("\n".join(rows) + "\n")
-    assert plan(data="train.svm", learners="gbrt").datasets[0].features == 2
-    assert plan(data="train.svm", learners="gbrt", index_base=0).datasets[0].features == 3
 
 
 REGISTRY = load_registry()

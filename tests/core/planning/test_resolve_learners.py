@@ -114,6 +114,12 @@ def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_se
     assert sum(len(c.instances) for c in found) < 25  # a minute on a small table
 
 
+def test_a_first_board_under_caps_has_a_policy_that_plans_ahead():
+    found = choose_learners(RunRequest(caps=(5.0,)), NO_SUITE, load_registry(), ())
+    board = ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order"]
+    assert [c.name for c in found] == [*board, "aaco-tree"]
+
+
 def test_without_the_learners_of_a_first_board_all_are_taken(registry):
     found, _ = chosen(registry)
     assert [c.name for c in found] == ["on-trees", "trees"]
@@ -380,11 +386,6 @@ def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there():
     low, high = search_ends(found, drawn=True)["rows"]
     assert low is None
     assert high == pytest.approx(30**0.95, rel=1e-3)
-
-
-@dataclass(frozen=True)
-class Chosen:
-    levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
 
 
 def test_where_a_parameter_cannot_go_further_there_is_no_edge():

@@ -102,12 +102,6 @@ def test_trials_that_failed_take_no_part():
     assert best_points(frame(CEGB, bad), "ndcg@5")["test_quality"].tolist() == [0.6]
 
 
-def test_trials_that_failed_the_audit_take_no_part():
-    bad = rows("cheat", [(9, 5, 0.99, 0.99)], audit="failed")
-    data = frame(CEGB, bad)
-    assert set(best_points(data, "ndcg@5")["learner"]) == {"cegb"}
-
-
 def test_a_point_without_a_validation_value_is_not_chosen():
     data = frame(CEGB, rows("cegb", [(7, 5, np.nan, 0.99)]))
     assert best_points(data, "ndcg@5")["test_quality"].tolist() == [0.6]

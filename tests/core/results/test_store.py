@@ -240,7 +240,7 @@ def test_damaged_bytes_are_one_line_when_the_store_is_opened(home):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     whole, rows, draws = result.store.read_bytes(), result.frame(), random.Random(0)
     page = int.from_bytes(whole[16:18], "big")
-    where = [(draws.randrange(100, len(whole)), 1 << draws.randrange(8)) for _ in range(60)]
+    where = [(draws.randrange(100, len(whole)), 1 << draws.randrange(8)) for _ in range(25)]
     where += [(start, 128) for start in range(page, len(whole), page)]  # kinds of pages
     names = b"cost_max", b"dataset AS", b"learner TEXT", b"position", b"memory"
     where += [(at, 3) for name in names if (at := whole.find(name, 0, 3 * page)) > 0]
@@ -252,7 +252,7 @@ def test_damaged_bytes_are_one_line_when_the_store_is_opened(home):
             assert len(Store(path).frame("1")) == len(rows)
         except InputError as error:
             refusals.append(str(error).removeprefix(f"{path}: the store is damaged ("))
-    assert len(refusals) >= 20
+    assert len(refusals) >= 12
     assert not any("\n" in line or line.startswith("/") for line in refusals)
 
 

@@ -221,13 +221,6 @@ def test_a_cost_model_is_kept_once(path):
     assert load_costs(states_folder(path), "k").sensor.tolist() == [1.0, 2.5]
 
 
-def test_a_file_that_is_no_store_gets_no_lock_beside_it(path):
-    path.write_text("notes of mine")
-    for attempt in (lambda: open_writer(path).__enter__(), lambda: check_writable(path)):
-        refused("not a results store", attempt)
-    assert list(path.parent.iterdir()) == [path]
-
-
 def test_a_store_is_refused_where_the_first_folder_above_it_cannot_be_written(
     tmp_path, monkeypatch
 ):

@@ -82,7 +82,7 @@ def changed(folder, **values):
     (folder / "model.json").write_text(json.dumps(index | values))
 
 
-@pytest.mark.parametrize("lost", ["costs", "names", "about", "steps"])
+@pytest.mark.parametrize("lost", ["costs", "names", "about", "columns"])
 def test_an_index_of_which_a_part_was_never_there_is_refused(folder, lost):
     index = json.loads((folder / "model.json").read_text())
     del index[lost], index["sum"]
@@ -132,7 +132,7 @@ def test_arrays_that_no_row_can_be_walked_through_are_refused(folder, what):
     assert "not a model that can be read" in refusal(folder)
 
 
-@pytest.mark.parametrize("name", ["trees.value", "steps.weights", "columns.weight"])
+@pytest.mark.parametrize("name", ["trees.value", "steps.weights", "steps.columns.weight"])
 def test_arrays_of_other_lengths_are_refused(folder, name):
     array = np.load(folder / f"{name}.npy")
     np.save(folder / f"{name}.npy", np.append(array, 0.0))
@@ -160,7 +160,7 @@ def test_json_that_is_too_deep_is_refused(folder):
 
 def test_another_version_is_named(folder):
     changed(folder, version=2)
-    assert "format ('budget-bench model', 2), this version reads 6" in refusal(folder)
+    assert "format ('budget-bench model', 2), this version reads 7" in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json"])

@@ -89,7 +89,7 @@ def assert_served(policy, X, share, model):
 
 
 @given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_policy_serves_as_the_benchmark_does(seed, share):
     policy = random_policy(seed)
     assert_served(policy, rows_for(policy, seed), share, served(policy))
@@ -115,7 +115,7 @@ def test_evaluations_are_billed_and_come_out_of_the_cap(seed):
     assert not np.isnan(model.predict_rows(X, cap=1.1 * least).scores).any()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("share", [None, 0.3])
 def test_every_purchase_of_a_policy_is_explained(seed, share):
     policy = random_policy(seed, evaluation=seed % 2 > 0)
@@ -192,14 +192,6 @@ def test_a_cap_of_the_export_is_kept():
     own = Predictor(folder(policy, budget={"kind": "cap", "amount": cap})).predict_rows(X)
     assert np.array_equal(own.bought, served(policy).predict_rows(X, cap=cap).bought)
     assert own.spent.max() <= cap < served(policy).predict_rows(X).spent.max()
-
-
-def test_rows_are_served_by_name():
-    policy, X = case(varied)
-    model = served(policy)
-    expected = model.predict_rows(X)
-    for answer, score in zip(one_by_one(model, X[:5], None), expected.scores, strict=False):
-        assert np.allclose(answer.score, score, equal_nan=True, **EXACT)
 
 
 def test_what_a_policy_cannot_do_is_refused():

@@ -330,13 +330,6 @@ def test_rows_of_another_width_are_refused():
     refused("X must be (n, 4)", predictor(CASCADE, STUMPS).predict_rows, np.zeros((2, 3)))
 
 
-@pytest.mark.parametrize("queries", [None, Queries(np.array([0]))])
-def test_no_rows_are_no_answers(queries):
-    model = predictor(RANKED, STUMPS, rejected="below")
-    found = model.predict_rows(np.zeros((0, 4)), queries)
-    assert (found.scores.shape, found.spent.shape, found.bought.shape) == ((0,), (0,), (0, 4))
-
-
 def test_a_tree_is_billed_once_on_a_way():
     again = Step(np.array([0]), np.ones(1), np.zeros(1, bool), np.zeros(1), then=END)
     model = predictor([step(0, then=1), again], [stump(0, 0.0, 1.0)])

@@ -8,15 +8,16 @@ from helpers.levels import level_of, of_units_alone
 from scipy import stats
 
 from bench_core.metrics.frontier import best_within, taken
-from bench_core.statistics.bootstrap import Units, draw
+from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, draw
 from bench_core.statistics.comparison import (
     better_than,
+    bounded_interval,
     differences,
     holm,
     interval,
     tiers_and_ranks,
 )
-from bench_core.statistics.repeats import joined, of_units
+from bench_core.statistics.repeats import Repeat, joined, of_units, over_repeats
 
 
 def level(values, seed=0):
@@ -45,6 +46,46 @@ def test_of_few_units_the_interval_is_students_for_the_spread_of_the_draws():
     assert interval(of_units(drawn, 90), gap) != pytest.approx(interval(found, gap), rel=0.01)
 
 
+@pytest.mark.parametrize(("right", "rows"), [(31, 31), (0, 100), (3428, 3428)])
+def test_a_share_without_errors_is_as_uncertain_as_its_rows_are_few(right, rows):
+    """scipy's exact interval, also of more rows than are drawn as blocks."""
+    values = (np.arange(rows) < right).astype(float)
+    units = Units(values[None], values[None], np.ones(rows), np.ones(rows))
+    candidates = Candidates.of(units, units, [("{}", "{}")], blocks=BLOCKS)
+    drawn = [draw(candidates, 200).test_quality.T]
+    split = [Repeat(k, 0, f"rows {k}", {"all": candidates}) for k in range(4)]
+    seeds = [Repeat(0, k, "rows", {"all": candidates}) for k in range(4)]
+    for repeats, known in ((split[:1], rows), (seeds, rows), (split, 4 * rows)):
+        found = over_repeats(repeats, drawn * len(repeats))
+        expected = stats.binomtest(right * known // rows, known).proportion_ci()
+        assert bounded_interval(found, np.ones(1), (0, 1)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_interval_of_a_share_is_exact_for_rows_and_wider_for_groups():
+    rng = np.random.default_rng(0)
+    right = rng.permutation(200) < 190
+    found = bounded_interval(level([right]), np.ones(1), (0, 1))
+    expected = stats.binomtest(190, 200).proportion_ci()
+    assert found == pytest.approx(expected, abs=0.002)  # of the draws' variance
+    twice = bounded_interval(level([2 * right - 1.0]), np.ones(1), (-1, 1))
+    assert ((twice.low + 1) / 2, (twice.high + 1) / 2) == pytest.approx(found)
+    patients = level([np.sort(right).reshape(40, 5).mean(axis=1)])  # two of them have all errors
+    assert bounded_interval(patients, np.ones(1), (0, 1)).low < found.low - 0.02
+    constant = bounded_interval(level([np.full(50, 0.5)]), np.ones(1), (0, 1))
+    assert constant == (0.5, 0.5)  # as the AUC of equal scores
+
+
+@pytest.mark.parametrize("rows", [31, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_learners_that_differ_in_two_rows_are_not_significantly_different(rows, seed):
+    """Draws without these rows, e^-2 of all, count for both sides."""
+    right = np.ones((2, rows))
+    right[1, :2] = 0
+    [one] = differences(level(right, seed), [(0, 1)], interest=[0.0])
+    assert one.p == pytest.approx(2 * np.exp(-2), abs=0.06)
+    assert one.interval.low <= 0 < one.interval.high
+
+
 def test_interval_and_p_agree_with_students_on_normal_values():
     values = np.random.default_rng(0).normal([[0.0], [0.25]], 1, (2, 120))
     found = level(values)
@@ -54,6 +95,9 @@ def test_interval_and_p_agree_with_students_on_normal_values():
     expected = peer.confidence_interval(0.95)
     assert ours.interval.low == pytest.approx(expected.low, abs=0.02)
     assert ours.interval.high == pytest.approx(expected.high, abs=0.02)
+    gap = values[1] - values[0]
+    within = stats.norm.cdf(np.array([-0.1, 0.1]), gap.mean(), gap.std() / 120**0.5)
+    assert ours.equivalent == pytest.approx(np.diff(within)[0], abs=0.015)
 
 
 def test_an_interval_contains_its_value_where_nearly_all_draws_are_equal():

@@ -149,7 +149,7 @@ def most(share, boards):
     [Case(8, 3, 0.6, True), Case(8, 3, 0.6, False), Case(8, 5, 0.15, False), Case(2, 1, 0, True)],
 )
 def test_a_few_boards_of_equal_learners_are_seldom_in_several_tiers(case):
-    boards = 60
+    boards = 40
     found = simulated(case, boards)
     assert max(found.tiers, found.adjusted) <= most(0.06, boards)
     assert found.held >= 0.9

@@ -35,17 +35,17 @@ class Shares(NamedTuple):
     small: float
 
 
-def answers_of_patients(rng, learners, patients, uneven):
+def answers_of_patients(rng, learners, patients, uneven, edge=EDGE):
     """Right or wrong (learners, m) by patient, weights and numbers of rows. Patients differ, and
-    learners err on whole patients. The true accuracy of all is Phi(EDGE)."""
+    learners err on whole patients. The true accuracy of all is Phi(``edge``)."""
     sizes = rng.integers(4, 29, patients) if uneven else np.full(patients, VISITS)
     groups = Queries.from_sizes(sizes)
     of_patient = 0.6 * rng.normal(0, 1, patients) + 0.6 * rng.normal(0, 1, (learners, patients))
     visits = rng.normal(0, np.sqrt(1 - 0.72), (learners, groups.rows))
-    right = (EDGE + of_patient[:, groups.index()] + visits > 0).astype(float)
+    right = (edge + of_patient[:, groups.index()] + visits > 0).astype(float)
     of_all = [by_group(one, np.ones(groups.rows), groups) for one in right]
     sizes = of_all[0][1]
-    return np.array([means for means, _ in of_all]), sizes, sizes, float(stats.norm.cdf(EDGE))
+    return np.array([means for means, _ in of_all]), sizes, sizes, float(stats.norm.cdf(edge))
 
 
 def answers_of_a_rare_class(rng, learners, rows, positives, metric):
@@ -99,6 +99,25 @@ def test_statements_on_visits_of_patients(patients, uneven):
     found = shares(lambda rng, k: answers_of_patients(rng, k, patients, uneven), BOARDS)
     assert min(found.value, found.difference) >= LEAST
     assert found.tiers <= MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accuracy", [0.9, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("units", [31, 100, 300, 1000])
+def test_intervals_of_shares_near_one(units, accuracy):
+    """Of rows, and of patients."""
+
+    def rows(rng, learners):
+        right = (rng.random((learners, units)) < accuracy).astype(float)
+        return right, np.ones(units), np.ones(units), accuracy
+
+    edge = stats.norm.ppf(accuracy)
+    assert shares(rows, BOARDS, 2, 400).value >= LEAST
+    of_patients = shares(
+        lambda rng, k: answers_of_patients(rng, k, units, True, edge), BOARDS, 2, 400
+    )
+    # nearly all visits of a patient are right or wrong: some boards lack the few bad patients
+    assert of_patients.value >= 0.84
 
 
 @pytest.mark.slow

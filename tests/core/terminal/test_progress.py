@@ -19,30 +19,12 @@ RUN = (
     Event("plan", message="letters-1", done=3, total=5, jobs_total=12),
     Event("start", key="fit:a", title="gbrt on letters", activity="fit"),
     Event("progress", key="fit:a", title="gbrt on letters", activity="fit", done=30, total=60),
-    Event(
-        "finish",
-        key="fit:a",
-        title="gbrt on letters",
-        activity="fit",
-        status="ok",
-        seconds=2.25,
-        jobs_done=1,
-        jobs_total=12,
-    ),
-    Event(
-        "finish",
-        message="no\nluck",
-        key="fit:b",
-        title="miser on letters",
-        activity="fit",
-        status="failed",
-        seconds=0.5,
-        jobs_done=2,
-        jobs_total=12,
-        trace=f"File mine.py\nno luck\n{CUT}\nFile worker.py\n",
-        output="epoch 1\n\x1b[2J",
-    ),
-)
+    Event("finish", key="fit:a", title="gbrt on letters", activity="fit", status="ok",
+        seconds=2.25, jobs_done=1, jobs_total=12),
+    Event("finish", message="no\nluck", key="fit:b", title="miser on letters", activity="fit",
+        status="failed", seconds=0.5, jobs_done=2, jobs_total=12,
+        trace=f"File mine.py\nno luck\n{CUT}\nFile worker.py\n", output="epoch 1\n\x1b[2J"),
+)  # fmt: skip
 
 
 NOTES = ["warning: yahoo is not here", "every feature costs 1"]

@@ -1,16 +1,14 @@
 """Syn1 to Syn3: SEFA's rows bit by bit, the sets that decide, and acquisitions until complete."""
 
-from math import exp, sin
-
 import numpy as np
 import pytest
 from acquisitions import acquisitions, relevant
 from bench_datasets.acquisition.syn import Syn1, Syn2, Syn3
 
-# by hand: the logits of a row, after the docstring of SEFA's datasets/create_synthetic.py
+# by hand: the logits of x's columns, after the docstring of SEFA's datasets/create_synthetic.py
 A = lambda x: 4 * x[0] * x[1]  # noqa: E731
 B = lambda x: 1.2 * (x[2] ** 2 + x[3] ** 2 + x[4] ** 2 + x[5] ** 2) - 4.2  # noqa: E731
-C = lambda x: -10 * sin(0.2 * x[6]) + abs(x[7]) + x[8] + exp(-x[9]) - 2.4  # noqa: E731
+C = lambda x: -10 * np.sin(0.2 * x[6]) + abs(x[7]) + x[8] + np.exp(-x[9]) - 2.4  # noqa: E731
 RULES = [(Syn1, A, B), (Syn2, A, C), (Syn3, B, C)]
 
 
@@ -22,7 +20,7 @@ def test_rows_are_those_of_one_stream_bit_by_bit():
     np.random.seed(8139)  # noqa: NPY002
     for dataset, below, above in RULES:
         x = np.random.normal(size=(80_000, 11))  # noqa: NPY002
-        logit = np.array([below(row) if row[10] < 0 else above(row) for row in x.tolist()])
+        logit = np.where(x[:, 10] < 0, below(x.T), above(x.T))
         y = np.random.binomial(1, 1 / (1 + np.exp(logit)), size=80_000)  # noqa: NPY002
         splits = prepared(dataset)
         parts = [splits.train, splits.valid, splits.test]

@@ -14,7 +14,7 @@ from bench_datasets.multiscale._pyramid import (
 )
 from bench_datasets.multiscale.seg import pictures
 from bench_methods.cegb import CEGB
-from helpers.boosted_cases import fit, path
+from helpers.boosted_cases import fit
 
 import bench_core
 from bench_core import Examples, InputError, Task
@@ -39,9 +39,6 @@ def prepared(tmp_path, size="quick", seed=0, **options):
 
 def column(name, X):
     return X[:, feature_names(SCALES).index(name)]
-
-
-# the pyramid
 
 
 def test_a_block_is_the_mean_of_its_pixels_and_the_border_goes_on():
@@ -88,9 +85,6 @@ def test_filters_know_slopes_and_curvatures(scale):
         assert found["laplace"] == pytest.approx(valley + ridge, rel=0.02, abs=0.02 * scale**2)
 
 
-# what splits cost
-
-
 @pytest.mark.parametrize(("eps", "wanted"), [("shared", 1 / 16), ("printed", 16.0)])
 def test_a_split_costs_a_share_of_what_a_fine_one_does(eps, wanted):
     at = split_prices(SCALES, eps)
@@ -126,29 +120,6 @@ def test_cegb_takes_the_coarse_clue_where_the_fine_ones_gain_is_not_worth_its_pr
         assert feature_names(SCALES)[model.ensemble.feature[0]] == name
 
 
-def test_a_row_is_billed_the_shares_of_the_splits_on_its_way(small, tmp_path):
-    splits = prepared(tmp_path)
-    model = fit(CEGB(trees=6, tradeoff=0.05), splits.train, Task.BINARY, splits.prices)
-    last, trees, X = path(model, splits.test)[-1], model.ensemble, splits.test.X
-    billed = last.bills["path"].evaluation_cost(splits.prices, len(X))
-    names, scales = feature_names(SCALES), set()
-    for row in range(0, len(X), 97):
-        cost = 0.0
-        for t in range(trees.trees):
-            node = trees.start[t]
-            while trees.feature[node] >= 0:
-                scale = int(names[trees.feature[node]].split("@")[1])
-                scales.add(scale)
-                cost += 1 / scale**2
-                goes_left = X[row, trees.feature[node]] <= trees.threshold[node]
-                node = trees.left[node] if goes_left else trees.right[node]
-        assert billed[row] == pytest.approx(cost)
-    assert len(scales) > 1
-
-
-# generated frames
-
-
 def test_a_frame_is_decided_by_its_key():
     one, again, other = draw(64, 0, 1, 2), draw(64, 0, 1, 2), draw(64, 0, 1, 3)
     np.testing.assert_array_equal(one.grey, again.grey)
@@ -165,9 +136,6 @@ def test_bodies_stay_apart():
     _, bodies = ndimage.label(truth, np.ones((3, 3)))
     _, wider = ndimage.label(ndimage.binary_dilation(truth, np.ones((3, 3))), np.ones((3, 3)))
     assert bodies == wider == _frames.BODIES * 16
-
-
-# the data set
 
 
 def test_every_pixel_of_generated_frames_is_a_row(small, tmp_path):
@@ -201,9 +169,6 @@ def test_training_pixels_of_large_frames_are_drawn_without_repetition(small, tmp
 def test_scales_without_a_meaning_are_refused(scales):
     with pytest.raises(ValueError, match="scales"):
         Multiscale(scales=scales)
-
-
-# a folder of the user's
 
 
 def folder(home, frames=4, suffix=".npy"):
@@ -260,9 +225,6 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path):
     assert "not a grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
     assert "not a grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
     assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
-
-
-# the whole chain
 
 
 def test_a_run_shows_seg_and_evaluation_cost_alone(tmp_path, monkeypatch):

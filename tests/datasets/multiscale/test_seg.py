@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 
 from bench_core import Examples, InputError, Queries
 
-Place = tuple[int, int]
 masks = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
     lambda shape: st.tuples(arrays(bool, shape), arrays(bool, shape))
 )

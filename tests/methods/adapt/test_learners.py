@@ -11,7 +11,7 @@ from bench_methods.gbrt import GBRT
 from bench_methods.linear.svm import RBFSVM
 from bench_models.large_model import GatedModel, LargeModel
 from bench_models.staged import Point, Stage, StagedModel
-from helpers.adapt_cases import Rule, cheapest, curve, fitted, noisy
+from helpers.adapt_cases import QUICK, SMALL, Rule, cheapest, curve, fitted, noisy
 
 from bench_core import DiscountGroup, Features, Task, price_list
 from bench_core.conformance.cases import with_learners
@@ -19,13 +19,6 @@ from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import parse_metric
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
-SMALL = GBRT(trees=5)
-QUICK = [
-    AdaptGBRT(f0=SMALL, trees=4, iterations=2, gates=3),
-    AdaptLin(f0=SMALL, supports=2, iterations=3, gates=1),
-    AdaptLstsq(f0=SMALL, supports=2, iterations=2, gates=1),
-    AdaptL1(f0=SMALL, supports=2, gates=2),
-]
 
 
 def learners(some=QUICK):

@@ -4,21 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
-from bench_methods.gbrt import GBRT
+from bench_methods.adapt import AdaptGBRT
 from bench_models.calibration import platt
-from helpers.adapt_cases import Fixed, fitted
+from helpers.adapt_cases import QUICK, Fixed, fitted
 
 from bench_core import Examples, Features, Prices, Queries, Splits, Task
-from bench_core.conformance import task_splits
 
-SMALL = GBRT(trees=5)
-QUICK = [
-    AdaptGBRT(f0=SMALL, trees=4, iterations=2, gates=3),
-    AdaptLin(f0=SMALL, supports=2, iterations=3, gates=1),
-    AdaptLstsq(f0=SMALL, supports=2, iterations=2, gates=1),
-    AdaptL1(f0=SMALL, supports=2, gates=2),
-]
 learners = pytest.mark.parametrize("learner", QUICK, ids=lambda one: one.name)
 
 
@@ -126,9 +117,3 @@ def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner):
     assert plain.calibration is None
     for a, b in zip(scores(ranked, two), scores(plain, binary), strict=True):
         assert a == pytest.approx(b, abs=1e-4)  # each stops short of the minimum
-
-
-def test_binary_tasks_have_no_line():
-    splits = task_splits(Task.BINARY)
-    model = fitted(QUICK[0], splits)
-    assert model.calibration is None

@@ -1,31 +1,21 @@
 """Budget boosting: what it buys, where rows leave, how it is billed."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from bench_methods.budget_boosting import BudgetBoosting, selection
-from bench_methods.budget_boosting.selection import (
-    converged,
-    divisions,
-    drifts,
-    fold,
-    quality,
-    total,
-)
+from bench_methods.budget_boosting import BudgetBoosting
 from bench_methods.forward_selection import ForwardSelection
-from bench_models.nested_sets.subsets import Subsets
-from bench_trees import Settings
-from helpers.fakes import FakeContext
 from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_that_help_together
 from helpers.toys import ALL_TASKS
 
 from bench_core import Examples, Prices, Splits, Task, price_list
 from bench_core.conformance import task_splits
-from bench_core.conformance.cases import fit
+from bench_core.conformance.cases import fit, with_copies
 from bench_core.execution.predict import predict_split
 
-QUICK = {"trees": 40, "leaves": 4, "folds": 3}
+QUICK = {"trees": 40, "leaves": 4}
 
 
 def screened(rows=1200, **more):
@@ -58,19 +48,22 @@ def judged(model, splits, part="test"):
 def test_features_are_bought_by_gain_per_price_and_rows_pay_for_those_that_they_need():
     splits = screened()
     model = fit(BudgetBoosting(**QUICK), splits)
-    assert model.facts["sets"][:3] == [[], [1], [1, 2]]
+    # the constant, two first purchases alone, and nested sets
+    assert model.facts["sets"] == [[], [2], [0], [1], [1, 2], [0, 1, 2]]
     cost, right = judged(model, splits)
     assert cost[right > 0.99].min() == pytest.approx(1 + 10 / 2, rel=0.1)
     cost, right = reached(splits, exits=False)
-    assert cost[right > 0.99].min() == pytest.approx(11.0)
+    # feature 2 alone, one of the first purchases
+    assert cost[right > 0.99].min() == pytest.approx(10.0)
 
 
-def test_where_evaluation_has_a_price_fewer_boosters_are_averaged():
-    free, priced = (
-        fit(BudgetBoosting(**QUICK), screened(split=price)).members.tolist() for price in (0, 1)
-    )
-    assert free[1:] == [3] * (len(free) - 1)
-    assert priced[1] == 1
+def test_few_validation_rows_are_joined_by_held_out_parts_whose_boosters_are_averaged():
+    assert set(fit(BudgetBoosting(**QUICK), screened(1200)).members.tolist()) == {1}
+    # five parts of 60 rows
+    few = screened(300)
+    assert set(fit(BudgetBoosting(**QUICK), few).members.tolist()) == {5}
+    priced = screened(300, split=1.0)
+    assert set(fit(BudgetBoosting(**QUICK), priced).members.tolist()) == {1}
 
 
 def test_features_that_help_only_together_are_all_in_the_last_set():
@@ -85,7 +78,7 @@ def test_features_that_help_only_together_are_all_in_the_last_set():
     assert cost == 4
 
 
-def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once():
+def test_of_more_features_than_rows_sets_double():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40, 200)).astype(np.float32)
     rows = Examples(X, (X[:, 3] > 0).astype(float))
@@ -93,37 +86,55 @@ def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once():
     splits = Splits(rows, rows, rows, prices=prices, task=Task.BINARY, classes=2)
     model = fit(BudgetBoosting(**QUICK), splits)
     size = [len(features) for features in model.facts["sets"]]
-    assert [min(2 * k, 200) for k in size[:-1] if k >= 40] == [k for k in size if k >= 80]
-    assert size[-1] == 200
-    assert set(model.members[1:].tolist()) == {3}  # six, where rows are divided twice
+    assert [k for k in size if k >= 80] == [min(2 * k, 200) for k in size if 40 <= k < 200]
 
 
 @pytest.mark.parametrize(
-    ("free", "sizes"), [(0, [1, 2, 3, 4, 5, 6, 12, 24]), (8, [8, 10, 12, 15, 24])]
+    ("prices", "rows"),
+    [(2.0 ** np.arange(30), 300), (np.ones(200), 300)],
+    ids=["30 features priced 2^k", "200 of one price"],
 )
-def test_after_many_purchases_sets_double_though_each_feature_helps(monkeypatch, free, sizes):
-    monkeypatch.setattr(selection, "MANY", 6)
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(800, 24)).astype(np.float32)
-    rows = Examples(X, X.sum(axis=1).astype(float))
-    prices = Prices.additive(np.where(np.arange(24) < free, 0.0, 1.0))
-    context = FakeContext(Task.REGRESSION)
-    whole = Subsets(BudgetBoosting(), Settings(), rows, prices, context)
-    folds = [fold(whole, division) for division in divisions(whole, 3, rng)]
-    sets, _ = selection.nested_sets(folds, Settings(max_leaves=8))
-    assert [int(one.sum()) for one in sets] == sizes
+def test_a_path_has_at_most_100_points_whatever_the_prices(prices, rows):
+    rng, d = np.random.default_rng(3), len(prices)
+    X = rng.normal(size=(2 * rows, d)).astype(np.float32)
+    y = (X.sum(axis=1) > 0).astype(float)
+    train, valid = Examples(X[:rows], y[:rows]), Examples(X[rows:], y[rows:])
+    at = price_list(prices)
+    splits = Splits(train, valid, valid, prices=at, task=Task.BINARY, classes=2)
+    model = fit(BudgetBoosting(**(QUICK | {"trees": 8})), splits)
+    assert len(predict_split(model, valid, at, 2).points) <= 100
 
 
-def test_every_row_and_class_is_held_out_once():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0.0, 1.0], [90, 10])
-    rows = Examples(rng.normal(size=(100, 2)).astype(np.float32), y)
-    context = FakeContext(Task.BINARY, 2)
-    whole = Subsets(BudgetBoosting(), Settings(), rows, Prices.additive(np.ones(2)), context)
-    parts = divisions(whole, 5, rng)
-    assert sorted(np.concatenate([held for _, held in parts])) == list(range(100))
-    assert [int(y[held].sum()) for _, held in parts] == [2] * 5
-    assert all(len(np.intersect1d(fit, held)) == 0 for fit, held in parts)
+def test_a_step_at_most_doubles_the_price_while_cheaper_features_help():
+    """Twelve features of equal use: six at 1, and a sensor of six at 12, the best per price."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(4000, 12)).astype(np.float32)
+    weights = np.r_[np.full(6, 0.6), np.full(6, 0.9)]
+    y = (X @ weights + rng.logistic(size=4000) > 0).astype(float)
+    rows = Examples(X[:2000], y[:2000]), Examples(X[2000:], y[2000:])
+    prices = price_list(np.r_[np.ones(6), np.full(6, 12.0)], shared=[list(range(6, 12))])
+    splits = Splits(rows[0], rows[1], rows[1], prices=prices, task=Task.BINARY, classes=2)
+    model = fit(BudgetBoosting(**QUICK), splits)
+    chain = max(model.routes, key=lambda route: len(route.stages)).stages
+    sets = [model.facts["sets"][k] for k in chain]
+    cheap = [features for features in sets if len(features) > 0 and max(features) < 6]
+    assert len(cheap) >= 3  # the sensor alone is the best per price, and jumps over these
+    assert all(set(before) < set(after) for before, after in pairwise(cheap))
+
+
+@pytest.mark.parametrize("task", sorted(ALL_TASKS))
+def test_copies_are_as_physical_copies(task):
+    splits = task_splits(task, 300)
+    copied = zip(with_copies(splits.train), with_copies(splits.valid), strict=True)
+    paths = []
+    for train, valid in copied:
+        model = fit(BudgetBoosting(**QUICK), replace(splits, train=train, valid=valid))
+        paths.append(predict_split(model, splits.test, splits.prices, splits.classes))
+    weighted_points, physical_points = (path.points for path in paths)
+    assert len(weighted_points) == len(physical_points) > 3
+    for one, other in zip(weighted_points, physical_points, strict=True):
+        assert dict(one) == pytest.approx(dict(other), abs=1e-9)
+    assert np.allclose(paths[0].scores, paths[1].scores, atol=1e-6)
 
 
 def test_a_loss_without_a_value_is_judged_by_the_metric():
@@ -146,71 +157,41 @@ def test_two_features_that_help_only_together_are_found_among_noise():
     splits = two_that_help_together()
     model = fit(BudgetBoosting(**(QUICK | {"leaves": 16})), splits)
     both = [features for features in model.facts["sets"] if {0, 1} <= set(features)]
-    assert len(both[0]) <= 7
+    assert len(both[0]) <= 10  # of 25: no trial gains beyond chance, and 5 features double
     cost, right = judged(model, splits)
     # without the pair .66
     assert right[cost <= 7].max() > 0.73
 
 
-def test_what_training_rows_alone_tell_is_not_bought():
+def test_columns_encoded_by_training_labels_cost_no_more_than_in_forward_selection():
     """Feature 0 loses nothing on training rows, though they be held out, and helps few others."""
     splits = encoded_by_labels()
     chosen = []
     for learner in (BudgetBoosting(**QUICK), ForwardSelection(trees=200)):
         model = fit(learner, splits)
-        told = ("chosen on validation",) if learner.name == "budget-boosting" else ()
-        assert tuple(model.marks) == told
         cost, valid = judged(model, splits, "valid")
         _, test = judged(model, splits)
         within = [np.where(cost <= budget, valid, -np.inf) for budget in (1, 2, 4, 9)]
         # the best, of equals the cheapest
         chosen.append([test[np.lexsort((-cost, quality))[-1]] for quality in within])
     ours, yardstick = np.array(chosen)
-    assert (ours > yardstick + 0.02).all()
+    assert (ours > yardstick - 0.01).all()
+    assert (ours - yardstick).mean() > 0.03  # .068; .051 and .047 on other seeds
 
 
-def test_only_a_model_that_validation_rows_shaped_is_marked():
-    """``test_what_training_rows_alone_tell_is_not_bought`` has the other case."""
-    model = fit(BudgetBoosting(**QUICK), screened())
-    assert model.marks == ()
-    assert type(model).from_state(model.state()).marks == ()
-
-
-@pytest.mark.parametrize("task", sorted(ALL_TASKS))
-def test_validation_rows_like_the_training_rows_are_no_drift(task):
-    found = []
-    for seed in range(8):
-        splits = task_splits(task, 300, seed=seed)
-        context = FakeContext(task, splits.classes, seed=seed)
-        whole = Subsets(BudgetBoosting(), Settings(), splits.train, splits.prices, context)
-        parts = divisions(whole, 3, np.random.default_rng(seed))
-        folds = [fold(whole, part) for part in parts]
-        found.append(drifts(folds, splits.valid, Settings(max_leaves=4)))
-    assert found == [False] * 8
-
-
-def test_the_last_stage_is_boosted_while_the_metric_rises():
-    """A wavy boundary with 3% wrong labels: the loss turns long before the accuracy."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(3000, 8)).astype(np.float32)
-    wave = np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1])
-    positive = wave + X[:, 2] * X[:, 3] + 0.5 * X[:, 4] > 0
-    y = np.where(rng.random(3000) < 0.03, ~positive, positive).astype(float)
-    settings = Settings(max_leaves=16, learning_rate=0.2)
-    prices, context = Prices.additive(np.ones(8)), FakeContext(Task.BINARY, 2)
-    whole = Subsets(BudgetBoosting(), settings, Examples(X, y), prices, context)
-    folds = [fold(whole, part) for part in divisions(whole, 3, np.random.default_rng(0))]
-    everything = np.ones(8, dtype=bool)
-    plain = converged(folds, everything, settings, 300, 2)
-    longer = converged(folds, everything, settings, 300, 2, by_metric=True)
-    assert total(longer) > total(plain)
-    assert quality(longer) > quality(plain)
-
-
-def test_leaves_are_chosen_for_small_sets_and_for_large_ones():
-    splits = task_splits(Task.BINARY, 900)
-    model = fit(BudgetBoosting(**{k: v for k, v in QUICK.items() if k != "leaves"}), splits)
-    sizes = [int(size) for size in model.facts["leaves"]]
-    assert sizes[0] == len(model.facts["sets"][1])
-    assert all(later >= 2 * size for size, later in pairwise(sizes[:-1]))
-    assert sizes[-1] == splits.train.X.shape[1]
+def test_many_rows_at_one_label_mean_do_not_grow_thousands_of_trees():
+    """Numbers whose features are means of their own labels: growth ends on validation rows."""
+    rng, users = np.random.default_rng(0), 400
+    raw = [(rng.integers(0, users, n), rng.normal(size=n)) for n in (1200, 600)]
+    effect = rng.normal(size=users) / 2
+    labels = [effect[user] + noise for user, noise in raw]
+    count = np.maximum(np.bincount(raw[0][0], minlength=users), 1)
+    mean = np.bincount(raw[0][0], labels[0], users) / count
+    parts = [
+        Examples(np.column_stack([mean[user], rng.normal(size=(len(user), 2))]).astype("f4"), y)
+        for (user, _), y in zip(raw, labels, strict=True)
+    ]
+    prices = Prices.additive(np.ones(3))
+    splits = Splits(*parts, parts[1], prices=prices, task=Task.REGRESSION, classes=0)
+    model = fit(BudgetBoosting(), splits)
+    assert model.ensemble.trees < 2000

@@ -9,10 +9,9 @@ from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
 from bench_methods.budget_forest.pruning import build
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
-from bench_methods.early_exit import EarlyExit
 from bench_methods.gbrt import GBRT
 from bench_methods.lightgbm import LightGBM
-from bench_methods.scikit import RandomForest, ScikitLearn
+from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
 from bench_trees import Ensemble
@@ -20,8 +19,7 @@ from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
 
-from bench_core import DiscountGroup, Examples, Task, UsageError, price_list
-from bench_core.contracts import learner_of
+from bench_core import DiscountGroup, Examples, Task, price_list
 
 BASES = {
     "boosted": (GBRT(trees=2, depth=2, l2=0.0), Task.BINARY),
@@ -126,8 +124,6 @@ def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
         assert program_value(trees, lost, valid, at, price) == pytest.approx(best, abs=1e-7)
 
 
-# Models
-
 SERVED = {
     "boosted": (GBRT(trees=8, depth=3, l2=0.0), Task.BINARY),
     "ranking": (GBRT(trees=8, depth=3, l2=0.0), Task.RANKING),
@@ -200,18 +196,3 @@ def test_a_new_leaf_adds_the_mean_of_what_its_rows_got():
         for node in np.unique(leaf):
             mean = outputs[t][leaf == node].mean() - shift
             assert trees.value[node] == pytest.approx(mean, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "unsuitable",
-    [EarlyExit(base=GBRT(trees=4, l2=0.0)), ScikitLearn("sklearn.naive_bayes.GaussianNB")],
-)
-def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable):
-    rows, at = examples(Task.BINARY), price_list(np.ones(4))
-    context = FakeContext(Task.BINARY, 2)
-    for need in learner_of(unsuitable).needs():
-        context.models = {need: need.fit(rows, rows, at, context)}
-    context.models = {unsuitable: unsuitable.fit(rows, rows, at, context)}
-    with pytest.raises(UsageError, match=f"base '{unsuitable.name}' has no trees") as error:
-        BudgetPrune(base=unsuitable).fit(rows, rows, at, context)
-    assert "\n" not in str(error.value)

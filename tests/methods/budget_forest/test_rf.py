@@ -10,6 +10,8 @@ from bench_trees.kernels.table_cuts import pairs
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import forest_of
+from helpers.random_trees import leaves_of
+from helpers.random_trees import path as walk
 from scipy.stats import chi2, chi2_contingency
 
 from bench_core import Examples, InputError, Task, price_list
@@ -113,34 +115,6 @@ def test_trees_grow_by_the_printed_rule_among_features_that_tell(
         assert as_tuples(forest, int(forest.trees.start[tree])) == expected
 
 
-def test_a_cheap_fair_feature_is_split_before_a_dear_good_one():
-    grid = np.array([(a, b) for a in range(10) for b in range(10)], dtype=np.float32)
-    y = (grid[:, 0] >= 5).astype(float)
-    train = Examples(np.column_stack([grid[:, 0], np.where(grid[:, 1] < 8, y, 1 - y)]), y)
-
-    def first(cost):
-        learner = BudgetRF(trees=1, depth=1)
-        model = fit(learner, train, Task.BINARY, price_list(np.array(cost)))
-        return int(forest_of(model).trees.feature[0])
-
-    assert first([1.0, 1.0]) == 0
-    assert first([10.0, 1.0]) == 1
-    assert first([10.0, 0.0]) == 1  # free
-
-
-def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains():
-    train = examples(Task.BINARY)
-    learner, at = (
-        BudgetRF(trees=3, significance=1.0, min_rows=1),
-        price_list(np.array([0, 1, 1, 1e9])),
-    )
-    model = fit(learner, train, Task.BINARY, at)
-    forest = forest_of(model).trees
-    usage = np.bincount(forest.feature[forest.feature >= 0], minlength=4)
-    assert usage[0] > usage[1:3].max()
-    assert usage[3] == 0
-
-
 def test_bags_draw_every_copy_with_the_same_chance():
     train = Examples(np.zeros((3, 1), np.float32), np.zeros(3), multiplicity=np.array([1, 2, 7]))
     bags = [bag(np.random.default_rng(k), train) for k in range(2000)]
@@ -151,19 +125,15 @@ def test_bags_draw_every_copy_with_the_same_chance():
 
 def walked(model, X):
     """Mean shares (n, K), features read (n, d) and splits (n,), row by row and tree by tree."""
-    f, counts = forest_of(model).trees, model.counts
-    share = np.zeros((len(X), counts.shape[1]))
+    trees, counts = forest_of(model)
+    shares = (counts / counts.sum(axis=1, keepdims=True))[leaves_of(trees, X)].mean(axis=0)
     read, splits = np.zeros(X.shape, dtype=bool), np.zeros(len(X))
     for i, row in enumerate(X):
-        for node in f.start[:-1]:
-            while f.feature[node] >= 0:
-                x = row[f.feature[node]]
-                read[i, f.feature[node]] = True
-                splits[i] += 1
-                left = f.missing_left[node] if np.isnan(x) else x <= f.threshold[node]
-                node = (f.left if left else f.right)[node]
-            share[i] += counts[node] / counts[node].sum() / f.trees
-    return share, read, splits
+        for tree in range(trees.trees):
+            tested = walk(trees, tree, row).features
+            read[i, tested] = True
+            splits[i] += len(tested)
+    return shares, read, splits
 
 
 @pytest.mark.parametrize("task", TASKS)

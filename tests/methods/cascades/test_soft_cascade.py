@@ -19,9 +19,10 @@ from bench_core import Prices, Task, UsageError
 KINDS = (SoftCascade, AndOr)
 SEEDS = st.integers(0, 2**32)
 COST = Prices.additive(np.array([1.0, 5.0, 20.0]))
+MIXED = (0, 2, 1, 1, 0)
 
 
-def groups(limits, stages=5, features=(0, 2, 1, 1, 0)):
+def groups(limits, stages=5, features=MIXED):
     """Of stumps on features of price 1, 5 and 20."""
     count = len(features)
     trees = stumps(list(features), [0.0] * count, [0.0] * count, [1.0] * count)
@@ -29,21 +30,22 @@ def groups(limits, stages=5, features=(0, 2, 1, 1, 0)):
     return [t.tolist() for t in stage_trees(trees, COST, limits, stages)]
 
 
-def test_a_stage_has_all_trees_up_to_its_price():
-    assert groups((1.0, 5.0, 20.0)) == [[0, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]
-
-
-def test_stages_that_add_no_tree_are_left_out():
-    assert groups((0.5, 1.0, 4.0, 5.0, 10.0)) == [[0, 4], [0, 2, 3, 4]]
-
-
-def test_without_limits_stages_take_equal_shares_cheapest_first():
-    assert groups(None, 2) == [[0, 2, 4], [0, 1, 2, 3, 4]]
-    assert groups(None, 9) == [[0], [0, 4], [0, 2, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]
-
-
-def test_with_equal_prices_stages_are_prefixes():
-    assert groups(None, 2, features=(1, 1, 1, 1)) == [[0, 1], [0, 1, 2, 3]]
+@pytest.mark.parametrize(
+    ("limits", "stages", "features", "expected"),
+    [
+        # all trees up to a price
+        ((1.0, 5.0, 20.0), 5, MIXED, [[0, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]),
+        # stages that add no tree are left out
+        ((0.5, 1.0, 4.0, 5.0, 10.0), 5, MIXED, [[0, 4], [0, 2, 3, 4]]),
+        # without limits equal shares, cheapest first
+        (None, 2, MIXED, [[0, 2, 4], [0, 1, 2, 3, 4]]),
+        (None, 9, MIXED, [[0], [0, 4], [0, 2, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]),
+        # with equal prices prefixes
+        (None, 2, (1, 1, 1, 1), [[0, 1], [0, 1, 2, 3]]),
+    ],
+)
+def test_stages_have_the_trees_up_to_their_price(limits, stages, features, expected):
+    assert groups(limits, stages, features) == expected
 
 
 def test_limits_below_every_tree_are_one_clear_line():

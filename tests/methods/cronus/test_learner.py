@@ -1,7 +1,7 @@
 """The three learners: labels, prices, the served cascade and its bills."""
 
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from math import log
 
 import numpy as np
@@ -92,26 +92,6 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind, task):
     assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
 
 
-def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score():
-    train = ranking()
-    model = fit(CronusInit, train, rho_first=(0.005,), rho_last=(0.005,), tradeoff=0.02)
-    assert len(model.stages) > 2
-    keys = []
-    for x in train.X:
-        for k, stage in enumerate(model.stages):  # noqa: B007 - the exit stage
-            outputs = [walk(model.ensemble, t, x).value for t in stage.entries]
-            score = stage.bias[0] + float(np.dot(outputs, stage.weights))
-            if stage.bar is not None and score < stage.bar:
-                break
-        keys.append((k, round(score, 9)))
-    scores = last(model, train.features).scores
-    for i, j in zip(train.queries.boundaries[:-1], train.queries.boundaries[1:], strict=True):
-        by_key = sorted(range(i, j), key=lambda r: keys[r])
-        assert (np.diff(scores[by_key]) >= -1e-9).all()
-        distinct = [keys[a] != keys[b] for a, b in pairwise(by_key)]
-        assert (np.diff(scores[by_key])[distinct] > 0).all()
-
-
 def test_binary_scores_are_corrected_for_the_class_weight():
     # one stump that separates perfectly: f is the weighted mean label on each side, +1 or -1
     X = np.repeat([[0.0], [1.0]], 50, axis=0).astype(np.float32)
@@ -167,16 +147,6 @@ def test_documents_of_one_class_are_one_clear_line():
         fit(Cronus, low)
     with pytest.raises(InputError, match="every training document reaches grade 1"):
         fit(Cronus, replace(train, y=np.maximum(train.y, 1.0)), relevant_grade=1)
-
-
-def test_a_ruinous_tradeoff_leaves_one_stage_that_costs_nothing():
-    train = ranking()
-    model = fit(Cronus, train, tradeoff=1e6)
-    found = last(model, train.features)
-    assert [len(s.entries) for s in model.stages] == [0]
-    assert model.facts["vanished"] == [0, 1, 2]
-    assert found.bills["path"].evaluation_cost(prices(), N).sum() == 0.0
-    assert len(set(found.scores.tolist())) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

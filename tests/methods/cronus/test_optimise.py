@@ -13,8 +13,6 @@ from helpers.cronus_cases import cascade, position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core.arrays import FloatArray
-
 CUT = 1e-4
 
 
@@ -117,7 +115,6 @@ def test_an_open_gate_stays_open():
 
 
 PENALTY = CascadePenalty(0.01, np.array([0.002, 0.003, 0.005]))
-Auxiliary = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def naive_parts(p, c):

@@ -7,11 +7,8 @@ import pytest
 from bench_methods.early_exit import EarlyExit
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from bench_models.staged import Point, Stage, StagedModel
-from bench_models.staged.exits import ExitModel, ExitRule
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path, prices
 from helpers.cronus_cases import Fixed
-from helpers.cronus_cases import stumps as made
 from helpers.exit_cases import check_scores, random_exits, walk_documents
 from helpers.fakes import FakeContext
 from helpers.random_trees import random_ensemble
@@ -19,10 +16,9 @@ from helpers.staged_cases import random_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Features, Queries, Task, UsageError, price_list
+from bench_core import Task
 
 SEEDS = st.integers(0, 2**32)
-NONE = np.zeros(0, dtype=np.int64)
 RULES = ("score", "rank", "capacity", "proximity", "class")
 RANKING_RULES = ("score", "rank", "capacity", "proximity")
 
@@ -45,49 +41,6 @@ def test_who_leaves_where_and_for_what_is_the_rules_meaning(seed, kind, grouped,
         assert np.broadcast_to(bill.splits, (n,)).tolist() == [d.splits for d in expected]
         assert np.broadcast_to(bill.trees, (n,)).tolist() == [d.trees for d in expected]
         check_scores(model, features, prediction.scores, expected)
-
-
-def stumps():
-    """Tree t adds t + 1 where feature t is above 0; the constant is 0."""
-    return made([0, 1, 2], [0.0] * 3, [0.0] * 3, [1.0, 2.0, 3.0])
-
-
-def exits_after_each(values, kind="score", k=1):
-    at = price_list(np.array([1.0, 10.0, 100.0]), split=0.25, tree=0.5)
-    return ExitModel(
-        chain=prefix_chain(stumps(), [1, 2, 3], at, {}),
-        rule=ExitRule(kind, np.array(values), k),
-        points=[{"threshold": float(p)} for p in range(len(values))],
-        full={"trees": 3},
-    )
-
-
-def test_costs_of_a_tiny_ensemble_by_hand():
-    model = exits_after_each([[0.5, 2.5]])
-    X = np.array([[-1, 1, 1], [1, -1, 1], [1, 1, 1]], dtype=np.float32)
-    one, full = model.predict_path(Features(X, Queries.from_sizes(np.array([3]))))
-    at = model.chain.prices
-    bill = one.bills["path"]
-    # row 0 leaves after a tree at 0 < .5, row 1 after two at 1 < 2.5, row 2 stays
-    assert bill.feature_cost(at, 3).tolist() == [1.0, 11.0, 111.0]
-    assert bill.evaluation_cost(at, 3).tolist() == [0.75, 1.5, 2.25]
-    assert one.scores[2] == 6.0
-    assert one.scores[0] < one.scores[1] < 6.0
-    assert full.scores.tolist() == [5.0, 4.0, 6.0]
-    assert full.bills["path"].feature_cost(at, 3).tolist() == [111.0] * 3
-    assert full.bills["model"].feature_cost(at, 3).tolist() == [111.0] * 3
-
-
-@pytest.mark.parametrize(("combine", "expected"), [("last", 1.0), ("min", -2.0), ("and", None)])
-def test_what_a_row_scores_after_two_stages(combine, expected):
-    stages = [Stage(NONE, np.zeros(0), np.array([b]), then=t) for b, t in ((-2.0, 1), (1.0, -1))]
-    chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
-    model = ExitModel(chain, ExitRule("score", np.array([[-9.0]])), [{"t": 0}], {"t": 1}, combine)
-    both = [p.scores[0] for p in model.predict_path(Features(np.zeros((1, 1), np.float32)))]
-    if expected is None:  # the log-odds of the product of both probabilities
-        p = 1 / (1 + np.exp(2.0)) / (1 + np.exp(-1.0))
-        expected = float(np.log(p / (1 - p)))
-    assert both == [pytest.approx(expected, rel=1e-12)] * 2
 
 
 def fitted(train, task, trees, at=None, **how):
@@ -170,10 +123,3 @@ def test_an_ensemble_without_exits_has_the_full_model_only():
         ensemble = random_ensemble(np.random.default_rng(0), trees=trees, features=4)
         (only,) = path(fitted(train, Task.RANKING, ensemble), train)
         assert only.point == {"trees": trees}
-
-
-def test_rules_that_do_not_suit_the_task_are_refused():
-    with pytest.raises(UsageError, match="rule=class: ranking takes proximity"):
-        fitted(examples(Task.RANKING), Task.RANKING, stumps(), rule="class")
-    with pytest.raises(UsageError, match="rule=rank: binary takes class"):
-        fitted(examples(Task.BINARY), Task.BINARY, stumps(), rule="rank")

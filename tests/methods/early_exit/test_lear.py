@@ -6,12 +6,11 @@ from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
 from bench_models.staged.exits import ExitModel, ExitRule
-from helpers.boosted_cases import examples, mean_cost, path, prices
+from helpers.boosted_cases import examples, path, prices
 from helpers.cronus_cases import Fixed
-from helpers.exit_cases import Document, check_scores, climb
+from helpers.exit_cases import check_scores, walk_documents
 from helpers.fakes import FakeContext
-from helpers.random_trees import path as way
-from helpers.random_trees import random_ensemble, used_features
+from helpers.random_trees import random_ensemble
 from helpers.staged_cases import D, random_features, random_prices
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,40 +32,6 @@ def random_lear(rng):
         points=[{"threshold": 0}, {"threshold": 1}],
         full={"trees": trees},
     )
-
-
-def inputs_of(i, query, scores):
-    """What the classifier sees of row i, by definition."""
-    mates = [scores[j] for j in range(len(scores)) if query[j] == query[i]]
-    low, high = min(mates), max(mates)
-    scaled = (scores[i] - low) / (high - low) if high > low else 0.0
-    rank = 1 + sum(s > scores[i] for s in mates)
-    return np.array([scores[i], scaled, rank, len(mates)], dtype=np.float32)
-
-
-def walk_documents(model, features, setting):
-    ensemble = model.ensemble
-    query = features.queries.index().tolist()
-    found = [Document(ensemble.base.tolist()) for _ in query]
-    for e, stage in enumerate(model.chain.stages):
-        here = [i for i, d in enumerate(found) if d.on]
-        for i in here:
-            for tree in stage.entries.tolist():
-                climb(found[i], ensemble, model.chain.prices, tree, features.X[i])
-            found[i].stage = e
-        if e == len(model.chain.stages) - 1 or setting is None:
-            continue
-        judge = model.rule.classifiers[e]
-        standing = [d.scores[0] for d in found]
-        for i in here:
-            score = float(judge.base[0])
-            for tree in range(judge.trees):
-                tested, value = way(judge, tree, inputs_of(i, query, standing))
-                score += value
-                found[i].splits += len(tested)
-                found[i].trees += bool(len(used_features(judge, tree)))
-            found[i].on = 1 / (1 + np.exp(-score)) >= model.rule.values[setting, e]
-    return found
 
 
 @settings(max_examples=100, deadline=None)
@@ -125,28 +90,6 @@ def test_a_query_is_as_large_in_training_as_in_serving_whatever_its_copies():
     likely = next(p for p in path(model, train) if p.point.get("threshold") == 0.5)
     full = path(model, train)[-1]
     np.testing.assert_array_equal(likely.scores == full.scores, small)
-
-
-def test_the_full_model_is_the_base_and_pays_for_no_judge():
-    train = examples(Task.RANKING)
-    model = fitted(train, boosted(train), sentinels=(5, 15), k=2)
-    full = path(model, train)[-1]
-    base = GBRT(trees=30).fit(train, train, prices(), FakeContext(Task.RANKING, 2))
-    whole = path(base, train)[-1]
-    assert full.scores.tobytes() == whole.scores.tobytes()
-    at = prices(split=1.0, tree=1.0)
-    assert mean_cost(full, at) == mean_cost(whole, at)
-
-
-def test_a_threshold_of_zero_keeps_everybody_and_pays_the_judges():
-    train = examples(Task.RANKING)
-    model = fitted(train, boosted(train), sentinels=(5, 15), k=2, thresholds=(0.0,))
-    kept, full = path(model, train)
-    assert kept.scores.tobytes() == full.scores.tobytes()
-    judges = sum(int((np.diff(c.start) > 1).sum()) for c in model.rule.classifiers)
-    a, b = kept.bills["path"], full.bills["path"]
-    assert (np.asarray(a.trees) - np.asarray(b.trees) == judges).all()
-    assert (np.asarray(a.splits) > np.asarray(b.splits)).all()
 
 
 def test_sentinels_without_trees_behind_them_are_dropped():

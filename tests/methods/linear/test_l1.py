@@ -7,7 +7,6 @@ import pytest
 from bench_methods.linear import L1
 from bench_methods.linear.l1 import MarginalPrices
 from bench_models.l1_kernels import descend
-from bench_models.scaling import Scaling
 from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
 from hypothesis import given, settings
@@ -127,20 +126,6 @@ def test_refitted_weights_of_classes_are_the_unpenalised_ones():
         assert p.scores == pytest.approx(peer.decision_function(z[:, chosen]), abs=1e-3)
 
 
-def test_it_prefers_a_cheap_fair_feature():
-    rng = np.random.default_rng(0)
-    good = rng.normal(size=500)
-    X = np.stack([good, good + 0.3 * rng.normal(size=500)], axis=1).astype(np.float32)
-    train = Examples(X, good)
-
-    def first(at):
-        model = fit(L1(), train, Task.REGRESSION, at)
-        return (model.weights[1][0] != 0).tolist()
-
-    assert first(price_list(np.array([1.0, 1.0]))) == [True, False]
-    assert first(price_list(np.array([2.0, 1.0]))) == [False, True]
-
-
 def test_free_features_are_used_without_penalty_from_the_first_point():
     train = complete(Task.REGRESSION)
     at = price_list(np.array([0.0, 5.0, 0.0, 50.0]))
@@ -167,18 +152,6 @@ def test_the_size_of_labels_and_columns_does_not_matter(scale):
         {**p.point, "tradeoff": pytest.approx(p.point["tradeoff"])} for p in two
     ]
     assert two[-1].scores / scale == pytest.approx(one[-1].scores, rel=1e-6, abs=1e-6)
-
-
-def test_standard_columns_count_copies_and_leave_out_what_is_missing():
-    X = np.array([[1.0, 5.0], [3.0, np.nan], [np.nan, 5.0]], dtype=np.float32)
-    train = Examples(X, np.zeros(3), multiplicity=np.array([1, 3, 4]))
-    standard = Scaling.of(train.X, train.weights)
-    # known: once 1, three times 3: mean 2.5; squares 2.25 and 3 x .25 over all eight rows
-    assert standard.mean.tolist() == [2.5, 5.0]
-    assert standard.scale.tolist() == [pytest.approx(np.sqrt(3 / 8)), 0.0]
-    z = standard.columns(X)
-    assert z[:, 0].tolist() == pytest.approx([-1.5 / np.sqrt(3 / 8), 0.5 / np.sqrt(3 / 8), 0.0])
-    assert z[:, 1].tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sensors():

@@ -68,11 +68,6 @@ def test_numbers_are_rounded_once_to_the_nearest_float64(tmp_path):
     assert table.numbers("a").tolist() == [float(t) for t in tokens]
 
 
-def test_truth_values_count_as_zero_and_one(tmp_path):
-    table = read_table(write(tmp_path, "a,b\nTrue,1\nFalse,2\n"))
-    assert table.numbers("a").tolist() == [1, 0]
-
-
 def test_places_count_lines_as_an_editor_does(tmp_path):
     path = write(tmp_path, "\na,b\n1,2\n\n\n3,4\n")
     table = read_table(path)

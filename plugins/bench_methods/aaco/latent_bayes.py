@@ -22,11 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from bench_models.masked_predictor import MaskedPredictor, masked, random_purchases
+from bench_models.states import Stored
 
 from bench_core import Evaluated, Examples, FitContext, Prices, Purchases
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_models.masked_predictor import MaskedPredictor, masked, random_purchases
-from bench_models.states import Stored
 
 LATENT = 1, 2, 3, 5, 8
 TEMPERATURES = 1.0, 0.7, 0.5, 0.35, 0.25
@@ -57,7 +57,7 @@ class LatentBayes(Stored):
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Log-odds (n, 1) or logarithms of class probabilities (n, K); unbought cells are NaN."""
-        from bench_models.latent_bayes_kernels import log_joint
+        from bench_methods.aaco.kernels import log_joint
 
         z, constant = standardised(cells, self.centre, self.spread), -np.log(self.variance) / 2
         joint = log_joint(z, self.mean, 0.5 / self.variance, constant, self.prior, self.labels)

@@ -1,54 +1,28 @@
-"""Prices of served rows that differ by row: from a table, or as a caller names them."""
+"""Prices of served rows that differ by row: as a caller names them, or from a table."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.by_row import ByRow, PricedRows
+from bench_core.costs.by_row import ByRow
 from bench_core.errors import UsageError
 from bench_core.serving.raw_rows import AcquireFor, listed
 
 
-class OwnPrices:
-    """Prices of the sensors of n rows. ``each`` (n, s) are means where a price is not known yet:
-    walks read it after each purchase."""
+class AskedPrices:
+    """Prices by row that a caller names when they are asked for, each once. They are written into
+    the array of ``costs.of_rows``, which has the means until then and is read by walks after each
+    purchase. ``names`` (c,) are the columns of prices."""
 
-    def __init__(self, costs: ByRow, names: Sequence[str], prices: FloatArray) -> None:
-        """``names`` and ``prices`` (n, c) as ``Examples.price_columns``, NaN for the mean."""
-        self.costs, self.each = costs, costs.on(prices).price()
+    def __init__(self, costs: ByRow, names: Sequence[str]) -> None:
+        self.costs = costs
         sensors = costs.priced.tolist()
         self._column = {s: names[c] for s, c in zip(sensors, costs.column.tolist(), strict=True)}
         self._quoted = {s for s, quoted in zip(sensors, costs.quoted, strict=True) if quoted}
-        self._asked: list[set[int]] = [set() for _ in range(len(prices))]  # sensors
-
-    def at_means(self, rows: int) -> "OwnPrices":
-        """Return rows whose prices are not known, from prices of one row at the means."""
-        prices = copy(self)
-        prices.each = self.each.repeat(rows, axis=0)
-        prices._asked = [set() for _ in range(rows)]
-        return prices
-
-    def part(self, start: int, stop: int) -> "OwnPrices":
-        """Return the known prices of some rows."""
-        rows = copy(self)
-        rows.each = self.each[start:stop]
-        return rows
-
-    def quoted(self) -> FloatArray:
-        """Return the prices (n, s) that are known before a purchase, with the means of others."""
-        each = self.each.copy()
-        each[:, self.costs.metered] = self.costs.base.sensor[self.costs.metered]
-        return each
-
-    def billed(self) -> PricedRows:
-        """Return the cost model of these rows."""
-        costs = self.costs
-        of = costs.base, costs.priced, costs.column, costs.quoted
-        return PricedRows(*of, self.each[:, costs.priced])
+        self._asked: list[set[int]] = [set() for _ in costs.of_rows]  # sensors
 
     def ask_quoted(self, acquire: AcquireFor, sensors: set[int]) -> None:
         """Ask for the prices that are known before a purchase."""
@@ -77,7 +51,7 @@ class OwnPrices:
             if type(cell) is not float or not 0.0 <= cell < inf:
                 (cell,) = _amounts([cell], self._column[s])
             if cell == cell:  # not NaN
-                self.each[row, s] = cell
+                self.costs.of_rows[row, s] = cell
 
 
 def prices_in(X: Mapping[str, Any], names: Sequence[str]) -> FloatArray | None:

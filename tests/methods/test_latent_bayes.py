@@ -1,7 +1,7 @@
 """Naive Bayes with a latent class."""
 
 import numpy as np
-from bench_models.latent_bayes import LatentBayes, fit_latent_bayes, masked_loss
+from bench_methods.aaco.latent_bayes import LatentBayes, fit_latent_bayes, masked_loss
 from bench_models.masked_predictor import training_copies
 from helpers.fakes import FakeContext
 from scipy.special import logsumexp
@@ -48,8 +48,8 @@ def test_scores_are_the_sums_of_densities_over_the_bought_cells():
 
 
 def test_one_latent_class_is_naive_bayes(monkeypatch):
-    monkeypatch.setattr("bench_models.latent_bayes.LATENT", (1,))
-    monkeypatch.setattr("bench_models.latent_bayes.TEMPERATURES", (1.0,))
+    monkeypatch.setattr("bench_methods.aaco.latent_bayes.LATENT", (1,))
+    monkeypatch.setattr("bench_methods.aaco.latent_bayes.TEMPERATURES", (1.0,))
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 5000)
     X = (rng.normal(size=(5000, 3)) + np.eye(3)[y]).astype(np.float32)
