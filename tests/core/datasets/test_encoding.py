@@ -186,9 +186,10 @@ def test_costs_contradict_a_group_without_a_price(tmp_path):
     refused(says, with_costs, prepared(path), costs, groups=("age,city",))
 
 
-def test_a_price_of_trees_keeps_the_groups_of_the_data(tmp_path):
+@pytest.mark.parametrize("more", ["", ', "costs": {"age": 9, "sex": 9, "city": 1}'])
+def test_a_price_of_trees_keeps_the_groups_of_the_data(tmp_path, more):
     path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
-    costs.write_text('{"tree": 0.5}')
+    costs.write_text(f'{{"tree": 0.5{more}}}')
     grouped = ("age,sex:3",)
     prices = with_costs(prepared(path, groups=grouped), costs, groups=grouped).prices
     assert (prices.everything, prices.tree) == (4, 0.5)
