@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from bench_core._io.frames import polars_of
 from bench_core.api.arguments import costs_of
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.cost_file import price_columns_of
@@ -136,13 +137,15 @@ class RowReader(BaseEstimator):
             return X.toarray()
         objects = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2
         text = objects and any(isinstance(cell, str) for cell in X.ravel().tolist())
-        if columns_by_name(X) is None and not text:
+        if columns_by_name(X) is None and not text and not hasattr(X, "to_frame"):
             return X
         with as_value_errors():
             frame, named = data_frame(X, "X")
         if not named and not reset and [*frame] != [*getattr(self, "feature_names_in_", ())]:
             return X  # in the order of the columns in ``fit``
-        return X if hasattr(X, "__array__") and not _has_text(frame) else frame
+        # Polars has integers that its own conversion to NumPy refuses
+        numbers = hasattr(X, "__array__") and polars_of(X) is None and not _has_text(frame)
+        return X if numbers else frame
 
     def _text_encodings(self, X: Any) -> tuple[ColumnEncoding, ...]:
         """Return the encodings of a frame's columns, () if all are numbers."""

@@ -246,6 +246,14 @@ def test_a_frame_with_text_is_encoded_as_by_a_run(tmp_path, monkeypatch):
     assert dict(zip(frame, fitted.feature_costs_, strict=True)) == costs
 
 
+def test_integers_beyond_numpys_are_read_and_one_column_is_no_table():
+    frame = pl.DataFrame({"a": [2**60, 3] * 60}, schema={"a": pl.Int128})
+    model = BudgetedClassifier("gbrt", budget=3, parameters={"trees": 2}).fit(frame, [0, 1] * 60)
+    assert model.predict(frame[:2]).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"X is one column; give a table: X.to_frame\(\)"):
+        model.fit(pd.Series(["yes", "no"] * 60), range(120))
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries_are_fitted_alike(library):
     module = pytest.importorskip(library, reason=f"{library} is not installed")
