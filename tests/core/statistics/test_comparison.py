@@ -71,6 +71,9 @@ def test_the_interval_of_a_share_is_exact_for_rows_and_wider_for_groups():
     assert ((twice.low + 1) / 2, (twice.high + 1) / 2) == pytest.approx(found)
     patients = level([np.sort(right).reshape(40, 5).mean(axis=1)])  # two of them have all errors
     assert bounded_interval(patients, np.ones(1), (0, 1)).low < found.low - 0.02
+    drawn = np.append(1.0, np.random.default_rng(1).choice([0.9, 1.0], 2000))  # of two points
+    chosen = bounded_interval(of_units(drawn[None], 2000), np.ones(1), (0, 1))
+    assert chosen == pytest.approx((1 - 1.96 * 0.05, 1), abs=0.003)
     constant = bounded_interval(level([np.full(50, 0.5)]), np.ones(1), (0, 1))
     assert constant == (0.5, 0.5)  # as the AUC of equal scores
 
@@ -98,6 +101,13 @@ def test_interval_and_p_agree_with_students_on_normal_values():
     gap = values[1] - values[0]
     within = stats.norm.cdf(np.array([-0.1, 0.1]), gap.mean(), gap.std() / 120**0.5)
     assert ours.equivalent == pytest.approx(np.diff(within)[0], abs=0.015)
+
+
+def test_an_interval_of_few_rows_is_as_wide_as_students():
+    values = np.random.default_rng(2).normal(3, 1, 25)
+    low, high = interval(level_of(values, resamples=20_000), np.ones(1))
+    wanted = 2 * stats.t(24).ppf(0.975) * values.std() / 5  # the normal's is 5% narrower
+    assert high - low == pytest.approx(wanted, rel=0.025)
 
 
 def test_an_interval_contains_its_value_where_nearly_all_draws_are_equal():
