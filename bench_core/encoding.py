@@ -24,8 +24,9 @@ EPOCH = np.datetime64("1970-01-01")
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NULL", "null"),
     *("nan", "-nan", "NaN", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    *("\\N", "(null)"),
 )
-"""Missing cells of a file, as in pandas."""
+"""Missing cells of a file, as in pandas, and those of dumps of PostgreSQL, MySQL and Oracle."""
 TRUTH = ("true", "false")
 """Words for 1 and 0 in a column of numbers, in any case."""
 NONE = "None"

@@ -145,7 +145,8 @@ def unknown(kind: str, name: object, names: Iterable[str], why: str = "") -> str
     from difflib import get_close_matches
 
     # "misre" suggests miser instead of listing all forty names
-    near = get_close_matches(str(name), list(names), n=3)
+    near = [other for other in names if other.lower() == str(name).lower()]
+    near = near or get_close_matches(str(name), list(names), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []
     hints = hints or [f"known: {shortened(sorted(names)) or 'none'}"]

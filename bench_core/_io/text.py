@@ -33,6 +33,8 @@ _FORMATS = {
     b"<html": "a web page",
     b"<HTML": "a web page",
     b"<?xml": "XML",
+    **dict.fromkeys((b"INSERT ", b"CREATE ", b"COPY ", b"DROP ", b"-- ", b"--\n"), "a dump of SQL"),
+    b"+--": "a table drawn with lines",
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
-from bench_core.costs.cost_file import CostFile, price_columns_of
+from bench_core.costs.cost_file import CostFile, names_a_model, price_columns_of
 from bench_core.costs.error_costs import error_columns, error_costs_text
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
@@ -271,7 +271,7 @@ def costs_of(costs: Any) -> str | CostFile | CostModel:
     # the content of a cost file, or its costs alone
     if isinstance(costs, Mapping):
         inner = _table_of(costs.get("costs"))
-        if isinstance(inner, Mapping | list) or isinstance(costs.get("model"), str):
+        if isinstance(inner, Mapping | list) or names_a_model(costs):
             return CostFile(Path("costs"), "", table | ({"costs": inner} if inner else {}))
     elif not isinstance(table, list) or not table:
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,8 @@ def plan_command(jobs: int | None, output: Path | None, **arguments: Any) -> int
     if jobs and output is None:
         raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
     if not jobs and output is not None:
-        check_output(output)
+        files = request.data, (request.valid, request.test, request.costs, request.error_costs)
+        check_output(output, chain(*files))
     with following() as show:
         plan = planned(request, registry_of(request), show)
     # a suite may name the executor

@@ -69,7 +69,7 @@ ASSUMED_COSTS = "no cost file: every feature costs 1"
 _OF_COSTS = ("costs", "shared", "discounted", "derived")
 _ALONE = ("split", "tree", "unit", "measured", "model")  # also without costs
 KEYS = (*_OF_COSTS, *_ALONE)
-LARGEST_COST = 1e100  # sums over features and rows stay finite
+LARGEST_COST = 1e12  # a row may cost up to ``execution.contract.MOST_COST``
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,15 @@ def _full(document: Any, columns: "_Columns") -> bool:
     """True for the full form, False for costs alone."""
     if not isinstance(document, Mapping):
         return False
-    if isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str):
+    if isinstance(document.get("costs"), Mapping | list) or names_a_model(document):
         return True
     return bool(document) and all(key in _ALONE and columns.find(key) is None for key in document)
+
+
+def names_a_model(document: Mapping[str, Any]) -> bool:
+    """True if ``model`` names a cost model, and is not the price of a feature with that name."""
+    model = document.get("model")
+    return isinstance(model, str) and math.isnan(number(model))
 
 
 def _document(file: CostFile) -> Any:

@@ -27,6 +27,8 @@ from bench_core.costs.price_table import PriceColumn
 from bench_core.data import Examples
 from bench_core.errors import InputError, UsageError, option, unknown
 
+_TABLE = "the first column names the true class, the first line the answers"
+
 Entry = float | str
 Matrix = tuple[tuple[Entry, ...], ...]
 """Costs (K, K) by true class and answer: numbers, or ``column:NAME``."""
@@ -83,7 +85,7 @@ def error_costs(text: str, classes: Sequence[str], encoding: str | None = None) 
     """Return the costs of answers between ``classes`` (K,). Raises InputError or UsageError, in one
     line, for a text or a file that does not give them."""
     place, content = _content(text, encoding)
-    k = len(classes)
+    k, is_table = len(classes), text == place and not text.lower().endswith(".json")
 
     def wrong(what: str) -> NoReturn:
         kind = InputError if Path(place).is_file() else UsageError
@@ -107,7 +109,8 @@ def error_costs(text: str, classes: Sequence[str], encoding: str | None = None) 
     def named(table: Mapping[str, Any], what: str) -> list[Any]:
         for name in table:
             if name not in classes:
-                wrong(unknown(what, str(name), classes))
+                hint = f"known: {', '.join(classes)}; {_TABLE}"
+                wrong(unknown(what, str(name), classes, hint if is_table else ""))
         return [table.get(name) for name in classes]
 
     if isinstance(content, Mapping):

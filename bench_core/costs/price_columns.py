@@ -52,6 +52,9 @@ def of_objects(costs: Any, fault: Fault) -> tuple[Any, list[PriceColumn]]:
     for key, value in costs.items():
         if not isinstance(value, Mapping) or not isinstance(value.get("column"), str):
             others[key] = value
+            if isinstance(value, Mapping) and {*value} & {*KEYS[1:]}:
+                what = "key 'column' is missing; name the data's column of its prices"
+                raise fault(str(key), f"sensor {key!r}: {what}")
             continue
         for name in value:
             if name not in KEYS:
@@ -120,6 +123,7 @@ def members(
     data do not have, for a name that no column has, and for a column of two sensors."""
     of_sensor: list[list[str]] = []
     owner: dict[str, str] = {}
+    few = [*columns.names[:2]]
     for priced in sensors:
         if priced.column not in price_columns:
             what = "read the data with this file, which tells prices from features"
@@ -127,7 +131,12 @@ def members(
             raise fault(priced.sensor, f"sensor {priced.sensor!r}: {what}")
         for text in priced.features:
             if "*" not in text and columns.find(text) is None:
-                raise fault(priced.sensor, f"sensor {priced.sensor!r}: {_unknown(text, columns)}")
+                what = _unknown(text, columns)
+                if priced.features == (priced.sensor,):
+                    what = f"it yields no column; list its columns as features, such as {few!r}"
+                if text in price_columns:
+                    what = f"{text!r} holds prices, which are no feature; leave it out"
+                raise fault(priced.sensor, f"sensor {priced.sensor!r}: {what}")
         names = priced.among(columns.names)
         if not names:
             what = f"no column is called {' or '.join(priced.features)}; correct its features"

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.costs.cost_file import LARGEST_COST
 from bench_core.costs.price_table import PriceColumn, columns_named
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import unit_prices
@@ -159,7 +160,7 @@ def score_columns(options: TableOptions, table: DataTable) -> dict[str, str]:
                     word = column.rpartition("_")[0] or column
                     sources[column] = match[1] if pattern.groups else word
     if options.choose and len({*sources.values()}) < max(len(sources), 2):
-        columns = ", ".join(sources) or "no column"
+        columns = ", ".join(sources) or f"no column is called {' or '.join(options.choose)}"
         what = "name the scores of two or more sources, one column for each"
         raise InputError(f"{table.path}: {option('choose')}: {columns}; {what}")
     return sources
@@ -179,7 +180,7 @@ def columns_of_prices(
         if priced.column not in table.names:
             what = unknown("column", priced.column, table.names)
         elif priced.column in others:
-            what = f"column {priced.column!r} has another role"
+            what = f"column {priced.column!r} is the label, or has another role; name another"
         if what:
             raise InputError(f"{table.path}: prices of sensor {priced.sensor!r}: {what}")
     return [(priced, table.column(priced.column)) for priced in sensors]
@@ -197,6 +198,10 @@ def prices_of_rows(columns: PricedColumns, frame: pd.DataFrame) -> FloatArray | 
         if (values < 0).any():
             row = int(np.argmax(values < 0))
             raise InputError(f"{column.place(row)}, {at} is {values[row]:g}; correct it")
+        if (values > LARGEST_COST).any():
+            row = int(np.argmax(values > LARGEST_COST))
+            what = f"is {values[row]:g}; give at most {LARGEST_COST:g}"
+            raise InputError(f"{column.place(row)}, {at} {what}")
         missing = np.isnan(values)
         if missing.any() and not priced.features:  # of errors
             raise InputError(f"{column.place(int(np.argmax(missing)))}, {at} is missing")

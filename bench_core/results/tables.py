@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields
 from functools import lru_cache
-from math import prod
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from bench_core.results.records import (
 from bench_core.splits import SPLITS
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 11  # increases with each change of tables or records; older stores are rejected
+SCHEMA = 12  # increases with each change of tables or records; older stores are rejected
 
 json_value = lru_cache(4096)(json.loads)
 """Value from JSON, cached because trials of a run share values; must not be modified."""
@@ -127,31 +127,18 @@ def points_of(db: sqlite3.Connection, trial: Trial) -> tuple[OperatingPoint, ...
 
 
 def packed(values: StoredValues) -> bytes:
-    """Compress values: a line of JSON with the points and the shape of each array, then the arrays'
-    numbers (little-endian float32) in the same order; "wide" names those that are float64."""
-    arrays = values.arrays
-    header: dict[str, Any] = {
-        "points": values.points,
-        **{name: array.shape for name, array in arrays.items()},
-    }
-    if wide := [name for name, array in arrays.items() if array.dtype == np.float64]:
-        header["wide"] = wide
-    numbers = (array.astype("<f8" if n in wide else "<f4").tobytes() for n, array in arrays.items())
-    return zlib.compress(b"".join([json.dumps(header).encode(), b"\n", *numbers]), 1)
+    """Compress the points and the arrays of values, as a file ``.npz``."""
+    file = BytesIO()
+    arrays: dict[str, Any] = {"points": np.array(values.points, dtype=np.int64), **values.arrays}
+    np.savez(file, **arrays)
+    return zlib.compress(file.getvalue(), 1)  # numpy's own compression is slower
 
 
 def unpacked(split: str, block: bytes) -> StoredValues:
     """Invert ``packed``."""
-    header, _, numbers = zlib.decompress(block).partition(b"\n")
-    shapes = json.loads(header)
-    points, wide = tuple(shapes.pop("points")), shapes.pop("wide", ())
-    arrays, start = {}, 0
-    for name, shape in shapes.items():
-        kind = np.dtype("<f8" if name in wide else "<f4")
-        flat = np.frombuffer(numbers, kind, prod(shape), start)
-        arrays[name] = flat.astype(kind.newbyteorder("="), copy=False).reshape(shape)
-        start += flat.nbytes
-    return StoredValues(split, points, **arrays)
+    with np.load(BytesIO(zlib.decompress(block)), allow_pickle=False) as file:
+        arrays = dict(file)
+    return StoredValues(split, tuple(arrays.pop("points").tolist()), **arrays)
 
 
 def quoted(name: str) -> str:

@@ -78,17 +78,17 @@ def bounded_interval(
     reach = float(error) * _reach(*_freedom(level), float(weight), share) / width
     value = min(max((float(contrast @ level.observed) - least) / width, 0.0), 1.0)
     low, high, tail = 0.0, 1.0, (1 - share) / 2
-    if reach > _ROUNDING:
+    if min(value, 1 - value) <= _ROUNDING:
+        value, end = float(round(value)), float(tail ** (1 / level.whole))
+        # draws may choose a point that has errors
+        low, high = (min(end, 1 - reach), 1.0) if value else (0.0, max(1 - end, reach))
+    elif reach > _ROUNDING:
         units = value * (1 - value) * (float(ndtri(tail)) / reach) ** 2
-    elif min(value, 1 - value) <= _ROUNDING:
-        units, value = float(level.whole), float(round(value))
-    else:  # the same in all units, as the AUC of a constant
-        return Interval(least + width * value, least + width * value)
-    if value > 0:
         low = float(betaincinv(units * value, units * (1 - value) + 1, tail))
-    if value < 1:
         high = float(betaincinv(units * value + 1, units * (1 - value), 1 - tail))
-    return Interval(least + width * low, least + width * high)
+    else:  # the same in all units, as the AUC of a constant
+        low, high = value, value
+    return Interval(least + width * max(low, 0.0), least + width * min(high, 1.0))
 
 
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:

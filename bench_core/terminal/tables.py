@@ -228,12 +228,17 @@ def written(output: Path) -> None:
         console(stderr=True).out(f"wrote {output}", highlight=False)
 
 
-def check_output(output: Path | None) -> None:
-    """Raise UsageError for a file that cannot be written, before hours of work on its content."""
+def check_output(output: Path | None, inputs: Iterable[object] = ()) -> None:
+    """Raise UsageError for a file that cannot be written, or is one of the command's ``inputs``,
+    before hours of work on its content."""
     if output is None or str(output) == "-":
         return
     if output.is_dir():
         raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
+    short = [text for text in map(str, inputs) if len(text) < 256]  # others are costs as JSON
+    read = [file for file in map(Path, short) if file.exists()]
+    if output.exists() and any(map(output.samefile, read)):
+        raise UsageError(f"cannot write {output}: this command reads it; name another file")
     folder = next(parent for parent in output.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {output}: choose another place or check permissions")

@@ -128,7 +128,7 @@ def measure_command(
     from bench_measure.pipelines import is_pipeline, pipeline_extractors
     from bench_measure.timing import cost_document, measure
 
-    check_output(output)
+    check_output(output, inputs)
     options.find_plugins_here()
     loader = load_object(load) if load else lambda path: path
     examples: Sequence[Any]

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from bench_core import param
 from bench_core.arrays import FloatArray, IntArray
-from bench_models.least_squares import BLOCK, NEGLIGIBLE, add_gram
+from bench_models.least_squares import NEGLIGIBLE, weighted_gram
 from bench_models.problem import Problem
 
 _JITTER = 1e-8
@@ -319,15 +318,7 @@ def lbfgs(
 def _gram(objective: GatedObjective, threads: int) -> FloatArray:
     """The Hessian (lower triangle) of squared loss without the gate; the last row is the bias."""
     columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)
-    count, rows = columns.shape
-    gram = np.zeros((count + 1, count + 1))
-    with ThreadPoolExecutor(threads) as pool:
-        for i in range(0, rows, BLOCK):
-            piece = np.empty((count + 1, len(root[i : i + BLOCK])))
-            np.multiply(columns[:, i : i + BLOCK], root[i : i + BLOCK], out=piece[:-1])
-            piece[-1] = root[i : i + BLOCK]
-            add_gram(gram, piece, pool)
-    return gram
+    return weighted_gram(lambda rows: columns[:, rows], [np.ones(len(root))], root, threads)
 
 
 def _curvature(objective: GatedObjective, gram: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ order. The number of threads thus changes no bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_models.problem import Problem
 
 NEGLIGIBLE = 1e-9  # a row that reaches a stage with less probability is left out
@@ -149,6 +149,24 @@ def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, skip
         gram[start:stop, :stop] += piece[start:stop] @ piece[:stop].T
 
     list(pool.map(panel, range(skip, len(piece), _PANEL)))
+
+
+def weighted_gram(
+    columns: Callable[[slice], Float32Array | FloatArray],
+    others: Sequence[FloatArray],
+    root: FloatArray,
+    threads: int,
+) -> FloatArray:
+    """Lower triangle of the Gram matrix of columns and of ``others``, each (n,), on rows of weight
+    ``root`` (n,) squared. ``columns`` gives the columns (c, m) of a block of rows."""
+    size = len(columns(slice(0))) + len(others)
+    gram = np.zeros((size, size))
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        for i in range(0, len(root), BLOCK):
+            rows = slice(i, i + BLOCK)
+            parts: list[Any] = [columns(rows), *(other[rows] for other in others)]
+            add_gram(gram, np.vstack(parts) * root[rows], pool)
+    return gram
 
 
 def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> FloatArray:

@@ -127,7 +127,7 @@ class BudgetBoosting(BoostedTrees):
         # twice the rate suffices for comparisons
         quick = replace(settings, learning_rate=2 * self.learning_rate)
         whole = Subsets(self, settings, train, prices, context)
-        some = [HeldOutFit.begin(*part) for part in divided(whole, most=ROWS)]
+        some = [HeldOutFit.begin(*halves) for halves in divided(whole, most=ROWS)]
         full, leaves = self._everything(some, quick)
         sets, chains = nested_sets(some, importance(full), quick)
         parts = [(whole, valid)]
@@ -156,11 +156,11 @@ class BudgetBoosting(BoostedTrees):
 
     def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
         """Fits on all features, with the number of leaves of least held-out loss."""
-        everything, found = np.ones(fits[0].subsets.prices.features, dtype=bool), []
+        everything, tried = np.ones(fits[0].subsets.prices.features, dtype=bool), []
         for leaves in (self.leaves,) if self.leaves else LEAVES:
             full = settled(fits, everything, replace(quick, max_leaves=leaves))
-            found.append((mean_loss(full), full, leaves))
-        _, full, leaves = min(found, key=lambda of_leaves: of_leaves[0])
+            tried.append((mean_loss(full), full, leaves))
+        _, full, leaves = min(tried, key=lambda of_leaves: of_leaves[0])
         return full, leaves
 
 

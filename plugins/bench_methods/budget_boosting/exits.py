@@ -73,12 +73,12 @@ def between(sure: FloatArray, weights: FloatArray) -> list[float]:
 
 def costs(model: NestedBoosters, stages: Sequence[int], rows: Examples) -> FloatArray:
     """Cost (S, n) of each row that leaves a chain of these stages at each of them."""
-    chain, n, found = model.chain(stages), len(rows), []
+    chain, n, paid = model.chain(stages), len(rows), []
     for walked in chain.stage_by_stage(Features(rows.X)):
         bill = chain.bills(walked)["path"]
         cost = bill.feature_cost(model.prices, n) + bill.evaluation_cost(model.prices, n)
-        found.append(np.broadcast_to(cost, n))
-    return np.array(found)
+        paid.append(np.broadcast_to(cost, n))
+    return np.array(paid)
 
 
 def frontier(points: Sequence[tuple[float, float, Any]]) -> list[Setting]:

@@ -30,13 +30,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import TRADEOFF
-from bench_models.least_squares import BLOCK, add_gram
+from bench_models.least_squares import weighted_gram
 from bench_models.problem import Problem
 
 from bench_core import FitContext, Prices, log, param
@@ -161,18 +160,12 @@ def greedy_tree(
 def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     """Weighted second moments of columns, constant and labels over ``rows``: (T + 2, T + 2),
     symmetric."""
-    size = problem.trees + 2
-    gram = np.zeros((size, size))
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        for i in range(0, len(rows), BLOCK):
-            some = rows[i : i + BLOCK]
-            # columns are scaled by root weights: one product gives all sums
-            root = np.sqrt(problem.share[some])
-            piece = np.empty((size, len(root)))
-            np.multiply(problem.columns[:, some], root, out=piece[:-2])
-            piece[-2] = root
-            piece[-1] = problem.y[some] * root
-            add_gram(gram, piece, pool)
+    gram = weighted_gram(
+        lambda some: problem.columns[:, rows[some]],
+        [np.ones(len(rows)), problem.y[rows]],
+        np.sqrt(problem.share[rows]),
+        threads,
+    )
     lower = np.tril(gram)
     full: FloatArray = lower + np.tril(lower, -1).T
     return full

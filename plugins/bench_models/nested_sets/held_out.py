@@ -67,15 +67,15 @@ def divided(
     return divisions
 
 
-def joined(parts: Sequence[Examples]) -> Examples:
-    """The rows of all parts; a part without multiplicity has one copy of each row."""
+def joined(examples: Sequence[Examples]) -> Examples:
+    """The rows of all examples; those without multiplicity have one copy of each row."""
     copies, queries = None, None
-    if any(part.multiplicity is not None for part in parts):
-        copies = np.concatenate([part.weights for part in parts]).astype(np.int64)
-    if parts[0].queries is not None:
-        sizes = [part.queries.sizes for part in parts if part.queries is not None]
+    if any(rows.multiplicity is not None for rows in examples):
+        copies = np.concatenate([rows.weights for rows in examples]).astype(np.int64)
+    if examples[0].queries is not None:
+        sizes = [rows.queries.sizes for rows in examples if rows.queries is not None]
         queries = Queries.from_sizes(np.concatenate(sizes))
-    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    X, y = (np.concatenate([getattr(rows, name) for rows in examples]) for name in ("X", "y"))
     return Examples(X, y, queries, copies)
 
 

@@ -10,6 +10,7 @@ from helpers.kit import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench_core.api.arguments import costs_of
 from bench_core.costs.bill import Acquired
 from bench_core.costs.cost_file import CostFile, cost_model, read_costs
 from bench_core.costs.model import DiscountGroup, SensorPrices, price_list
@@ -268,6 +269,15 @@ def refusal(text, names=NAMES, name="c.json"):
     return refused(name, cost_model, CostFile(Path(name), text), names, None, MODELS)
 
 
+def test_a_feature_called_model_may_have_its_price_as_text():
+    text = '{"model": "5", "age": 1}'
+    for source in (CostFile(Path("c.json"), text), costs_of(json.loads(text))):
+        costs = cost_model(source, ("model", "age"), None, MODELS)
+        assert costs.feature_price().tolist() == [5, 1]
+    words = "c.json, line 1: unknown cost model 'senso'"
+    assert refusal('{"model": "senso", "age": 1}', ("model", "age")).startswith(words)
+
+
 PAIR = {"members": ["a", "c"]}
 
 
@@ -280,7 +290,7 @@ def full(**keys):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[1, -2, 0]", "c.json, entry 2: feature '2' costs -2, not a number from 0 to 1e+100"),
+        ("[1, -2, 0]", "c.json, entry 2: feature '2' costs -2, not a number from 0 to 1e+12"),
         ("[1, 2, 0, 4]", "c.json, entry 4: a cost number 4 for 3 columns"),
         ('{"a": 1, "b": 2}', "c.json: feature 'c' has no cost (2 costs for 3 columns)"),
         ("[5]", "c.json: feature 'b' and 1 more have no cost (1 costs for 3 columns)"),

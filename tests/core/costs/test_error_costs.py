@@ -87,7 +87,7 @@ def test_a_number_of_python_is_for_every_error_and_a_file_is_a_file(files, tmp_p
         ("0", "every cost of an error is 0"),
         ("1,2,3", "3 costs for 2 classes (no, yes)"),
         ("errors.csv", "no such file, and not a number|CSV file of the true class"),
-        ("unknown.csv", "unknown.csv: unknown answer 'maybe'|no, yes"),
+        ("unknown.csv", "unknown.csv: unknown answer 'maybe'|no, yes; the first column names"),
         ("short.csv", "short.csv, line 3: class 'yes' has 1 of 2 costs"),
         ("twice.csv", "twice.csv, line 3: class 'no' is given twice"),
         ("lacks.csv", "lacks.csv: no costs of class yes"),

@@ -82,7 +82,7 @@ def test_a_frame_is_read_as_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("change", "choose", "said"),
     [
-        ({}, "*_quality", "choose: no column; name the scores of two or more sources"),
+        ({}, "*_quality", "choose: no column is called *_quality; name the scores of two"),
         ({}, "big_score", "choose: big_score; name the scores of two or more sources"),
         ({}, "big_scores,words", "choose: unknown column 'big_scores': did you mean big_score"),
         ({"big_score": 1.5}, "*_score", "line 2, column 'big_score': the score 1.5 is not from 0"),

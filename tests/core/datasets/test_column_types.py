@@ -89,6 +89,7 @@ def test_text_that_reads_as_numbers_in_one_file_stays_text(tmp_path):
         (["True ", '"false "', "TRUE", "None"], [1, 0, 1, np.nan]),
         ([" 7 ", "?", " ? "], [7, np.nan, np.nan]),
         (["1.5", "None", "NULL"], [1.5, np.nan, np.nan]),
+        (["1.5", "\\N", "(null)"], [1.5, np.nan, np.nan]),
     ],
 )
 def test_what_a_person_takes_for_numbers_is_numbers(cells, values, tmp_path):

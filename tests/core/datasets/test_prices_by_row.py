@@ -105,6 +105,7 @@ BAD = [
     ([("big_price", 3, -1.0)], "line 5|'big_price'|-1|correct"),
     ([("big_price", 3, "inf")], "line 5|'big_price'|infinite"),
     ([("big_price", 3, "much")], "line 5|'big_price'|text"),
+    ([("big_price", 3, 1e13)], "line 5|'big_price'|1e+13; give at most 1e+12"),
     ([("big_price", 3, None)], "line 5|'big_price'|'big'|missing"),
 ]
 
@@ -122,7 +123,16 @@ def without(name, key, value):
 
 BAD_FILES = [
     (without("big", "column", "bill"), "'big'|'bill'|column"),
-    (without("big", "column", "label"), "'big'|'label'|another role"),
+    (without("big", "column", "label"), "'big'|'label'|another role; name another"),
+    (
+        without("big", "", {"colum": "big_price", "features": ["big_*"]}),
+        "'big'|'column' is missing",
+    ),
+    (without("big", "features", []), "'big'|list its columns as features"),
+    (
+        without("big", "features", ["big_*", "small_price"]),
+        "'small_price' holds prices|leave it out",
+    ),
     (without("big", "features", ["large_*"]), "'big'|large_*"),
     (without("big", "features", ["large"]), "'big'|'large'"),
     (without("big", "features", ["big_*", "small_answer"]), "'small_answer'|'big'|'small'"),

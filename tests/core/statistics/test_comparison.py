@@ -71,6 +71,9 @@ def test_the_interval_of_a_share_is_exact_for_rows_and_wider_for_groups():
     assert ((twice.low + 1) / 2, (twice.high + 1) / 2) == pytest.approx(found)
     patients = level([np.sort(right).reshape(40, 5).mean(axis=1)])  # two of them have all errors
     assert bounded_interval(patients, np.ones(1), (0, 1)).low < found.low - 0.02
+    drawn = np.append(1.0, np.random.default_rng(1).choice([0.9, 1.0], 2000))  # of two points
+    chosen = bounded_interval(of_units(drawn[None], 2000), np.ones(1), (0, 1))
+    assert chosen == pytest.approx((1 - 1.96 * 0.05, 1), abs=0.003)
     constant = bounded_interval(level([np.full(50, 0.5)]), np.ones(1), (0, 1))
     assert constant == (0.5, 0.5)  # as the AUC of equal scores
 
