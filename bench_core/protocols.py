@@ -364,6 +364,10 @@ class CompleteMetric(Metric, Protocol):
 
     bounds: tuple[float, float] | None = None
     """Lower and upper bound of the mean."""
+    in_money: bool = False
+    """True for costs of answers, in the unit of prices. What a row pays for features is added, and
+    the least mean is best: there is no reference, and no share of quality to keep. Learners stop
+    early by the next metric."""
     order_only: bool = False
     """True if only the order of the scores (n,) matters, within each query or overall: an
     increasing transformation of the scores does not change the result."""

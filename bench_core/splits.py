@@ -24,6 +24,9 @@ _SHOWN = (0.5, 0.95)  # quantiles of prices by row
 MOST_CLASSES = 20
 """Largest number of distinct integer labels that count as classes if no task is given."""
 
+ORACLE = "oracle"
+"""Name of the row of a choice's board that takes the best answer of each row, after seeing all."""
+
 
 class Note(NamedTuple):
     """One line for the user; ``kind`` is what code asks for, "" if no code does."""
@@ -168,8 +171,6 @@ class Splits:
         elif self.cost_model is not None:  # such as prices shared by the rows of a query
             name = self.cost_model.name
             notes += (f"costs by model {name!r}; learners trained on additive prices instead",)
-        if self.task is Task.CHOICE and len(self.test):
-            notes += (self._alone(),)
         return tuple(map(Note.of, notes))
 
     @property
@@ -185,8 +186,12 @@ class Splits:
             texts.append(f"{self.price_columns[column]} {mean} ({median}, {high}; {when})")
         return texts
 
-    def _alone(self) -> str:
-        """Describe each source of a choice alone, and the cheapest best answer of each row."""
+    @property
+    def sources(self) -> dict[str, dict[str, float]]:
+        """Mean score, regret and cost on test rows of each source of a choice alone, and of
+        ``ORACLE``, the cheapest best answer of each row; {} for other tasks."""
+        if self.task is not Task.CHOICE or not len(self.test):
+            return {}
         test, costs, n = self.test, self.costs, len(self.test)
         if isinstance(costs, ByRow) and test.price_columns is not None:
             costs = costs.on(test.price_columns)
@@ -197,14 +202,15 @@ class Splits:
             paid.append(costs.feature_cost(Acquired.pack(mask), test.queries))
         price, best = np.column_stack(paid), test.y.max(axis=1)
         cheapest = np.where(test.y == best[:, None], price, np.inf).min(axis=1)
-        pairs = zip(self.class_names, test.y.T, price.T, strict=True)
-        every = [*pairs, ("oracle (the cheapest best answer, luck included)", best, cheapest)]
-        shown = (
-            f"{name} {np.average(y, weights=test.weights):.3f} at "
-            f"{np.average(cost, weights=test.weights):.4g}"
-            for name, y, cost in every
-        )
-        return f"alone on test rows: {', '.join(shown)}"
+        names = [f"{name} alone" for name in self.class_names]
+        pairs = [*zip(names, test.y.T, price.T, strict=True), (ORACLE, best, cheapest)]
+        return {
+            name: {
+                figure: float(np.average(values, weights=test.weights))
+                for figure, values in (("score", y), ("regret", best - y), ("cost", cost))
+            }
+            for name, y, cost in pairs
+        }
 
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices in ``unit``."""

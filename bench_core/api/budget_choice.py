@@ -23,7 +23,6 @@ from bench_core.execution.trial import calibrate, score_split
 from bench_core.metrics import default_metric
 from bench_core.metrics.calibration import Calibration
 from bench_core.metrics.frontier import best_within
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.parameters import encode
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS, CONSTANT
@@ -86,7 +85,7 @@ class Trained:
     ) -> Trained:
         """Train the learner at each of its settings."""
         shared: dict[str, Any] = {}  # fits and arrays that several settings need
-        stops_by = default_metric(splits.task) if metric.name == TOTAL_COST else metric
+        stops_by = default_metric(splits.task) if metric_of(metric).in_money else metric
         models = [
             (learner, fit_in_process(learner, splits, stops_by, seed, threads, shared))
             for learner in learners

@@ -22,7 +22,7 @@ from bench_core.leaderboard.bought_sensors import purchases
 from bench_core.leaderboard.columns import columns as board_columns
 from bench_core.leaderboard.columns import standing_fields
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.draws import primary_metric
+from bench_core.leaderboard.draws import primary_metric, reference_of
 from bench_core.leaderboard.pairs import pairs_within, usual_limit
 from bench_core.leaderboard.reports import ReportRequest, write_report
 from bench_core.leaderboard.selection import Answers, Choice, Selection
@@ -245,7 +245,7 @@ class Result(RunResult):
         rows, registry = [], self._registry()
         for name in self._names(dataset):
             board = self._boards[name]
-            for row in board.rows:
+            for row in (*board.rows, *board.sources):
                 figures: dict[str, Any] = {"dataset": name, "learner": row.learner}
                 for column in board_columns(board, registry):
                     figures |= column.fields(row, column.title)
@@ -365,7 +365,9 @@ class Result(RunResult):
         limit = asked or usual_limit(*of)[0]
         given = *of, limit
         _, pairs, others = pairs_within(*given, interest=interest, against=against or "")
-        where = limit_words(limit, primary_metric(self.info, name).name, self.info.reference)
+        where = limit_words(
+            limit, primary_metric(self.info, name).name, reference_of(self.info, name)
+        )
         if others:
             warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
         return _frame({**pair.fields(), "compared": where} for pair in pairs)

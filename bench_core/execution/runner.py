@@ -255,7 +255,8 @@ def _jobs(plan: Plan) -> list[Job]:
     interrupted run has a board; then fits that others need; then dependent fits. Longer jobs
     precede shorter ones. The reference starts first, as fits of other learners may reuse its
     trees (``FitContext.trained``)."""
-    early = {**dict.fromkeys(plan.baselines, 1), plan.reference: 0}
+    references = (use.reference for use in plan.datasets)
+    early = dict.fromkeys(plan.baselines, 1) | dict.fromkeys(references, 0)
     left, judged = fits_left(plan), {trial.fit for trial in trials_left(plan)}
     needed = {key for fit in left for key in fit.needs.values()}
 

@@ -17,6 +17,7 @@ from bench_core.leaderboard.board import (
     NOTHING,
     SHARE,
     SURROGATE,
+    UNREACHABLE,
     Board,
     CurvePoint,
     Failure,
@@ -24,16 +25,16 @@ from bench_core.leaderboard.board import (
     Measure,
     Pick,
     Row,
+    Standing,
     Standings,
 )
 from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.operating_points import search_marks
 from bench_core.results.records import AUDITS, DatasetUse
-from bench_core.splits import SAMPLE, SPLITS, STAND_IN
+from bench_core.splits import ORACLE, SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import DRAWS
 from bench_core.statistics.split_shift import falling
@@ -129,8 +130,33 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         tested=use.rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=use.units("valid"),
         undefined=draws.undefined,
-        extremes=extremes(draws, use) if metric.name == TOTAL_COST else None,
+        sources=tuple(_sources(uses, metric.name)),
+        extremes=extremes(draws, use) if metric.in_money else None,
     )
+
+
+def _sources(uses: Sequence[DatasetUse], metric: str) -> Iterator[Row]:
+    """Yield a row for each source of a choice alone, by rising cost, and one for the oracle: means
+    over repeats."""
+    rows = []
+    for name in uses[0].sources if uses and metric in ("score", "regret") else ():
+        figures = [use.sources[name] for use in uses]
+        quality, cost = (float(np.mean([at[of] for at in figures])) for of in (metric, "cost"))
+        rows.append(
+            Row(
+                learner=name,
+                reference=False,
+                baseline=True,
+                audit="",
+                repeats=len(uses),
+                best=Pick(quality, cost, ()),
+                reached=0,
+                curve=(),
+                marks=(UNREACHABLE,) if name == ORACLE else (),
+                standing=Standing(name, quality, cost=cost),
+            )
+        )
+    yield from sorted(rows, key=lambda row: (row.learner == ORACLE, row.best.cost, row.learner))
 
 
 def extremes(draws: Draws, use: DatasetUse) -> tuple[float, float]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench_core.errors import one_line
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.results.records import DatasetUse
 from bench_core.statistics.comparison import Interval
@@ -46,6 +45,9 @@ NAMED = 5
 
 SURROGATE = "trained on other prices"
 """Mark of a board whose costs are not those that learners trained with."""
+
+UNREACHABLE = "unreachable"
+"""Mark of the oracle's row."""
 
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
@@ -274,6 +276,7 @@ class Board:
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
     checked: tuple[int, str] = (0, "rows")  # validation rows, groups or queries of one repeat
     undefined: str = ""  # where the metric is not defined, why, and the remedy
+    sources: tuple[Row, ...] = ()  # of a choice: each source alone and the oracle, no learners
     extremes: tuple[float, float] | None = None  # total costs of buying everything and nothing
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
@@ -332,8 +335,8 @@ class Board:
 
     @property
     def totals(self) -> bool:
-        """True if errors have costs, and the metric is the total cost."""
-        return self.metric == TOTAL_COST
+        """True if the metric is in money."""
+        return self.extremes is not None
 
     def wrong(self, accuracy: float) -> int:
         """Return the number of test rows with a wrong class, where ``tested``."""

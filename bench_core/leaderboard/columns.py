@@ -200,14 +200,15 @@ def standing_fields(standing: Standing, metric: str = QUALITY) -> dict[str, floa
 
 
 def shown_rows(board: Board) -> list[Row]:
-    """Return the rows of a table: the reference has a second one at its best."""
+    """Return the rows of a table: the reference has a second one at its best, and a choice has one
+    for each source alone and for the oracle."""
     rows = []
     for row in board.rows:
         rows.append(row)
         if row.reference and row.cheap and cost(row.cheap.cost) != cost(row.best.cost):
             best = replace(row, cheap=NOTHING, saved=Saved(), saving=math.nan, marks=())
             rows.append(replace(best, learner=f"{row.learner}, best", reference=False))
-    return rows
+    return [*rows, *board.sources]
 
 
 def over_cap(share: float, excess: float) -> str:
@@ -296,7 +297,7 @@ def order_words(board: Board) -> str:
     if board.saves:
         tiers = any(row.saved.tier for row in board.rows)
         by = "tier of saving, then cost" if tiers else "cost"
-    last = "; baselines are last" if any(row.baseline for row in board.rows) else ""
+    last = "; baselines are last" if any(row.baseline for row in shown_rows(board)) else ""
     return f"Sorted by {by}{last}."
 
 

@@ -35,7 +35,6 @@ from bench_core.metrics.frontier import (
     share_of,
     taken,
 )
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.statistics import SURE_ERRORS
@@ -75,6 +74,11 @@ _ENDED = ("status", "audit", "error", "unit", "stand_in", "surrogate", "fit_seco
 def uses_of(info: RunInfo, dataset: str) -> list[DatasetUse]:
     """Return the run's uses of a data set, one for each fold and seed."""
     return [use for use in info.datasets if use.name == dataset]
+
+
+def reference_of(info: RunInfo, dataset: str) -> str:
+    """Return the learner that savings on a data set are measured against, "" for none."""
+    return next((use.reference for use in uses_of(info, dataset)), "")
 
 
 def undefined(
@@ -197,11 +201,11 @@ class Draws:
         # without a validation quality no point can be chosen
         self.unchosen = undefined(info, points, dataset, self.metric.name, ["valid"])
         self._tabulate(points, learners)
+        reference = reference_of(info, dataset)
         # a total cost has no share of quality to keep
-        compared = info.reference in self.names and self.metric.name != TOTAL_COST
-        self.reference = info.reference if compared else ""
+        compared = reference in self.names and not self.metric.in_money
+        self.reference = reference if compared else ""
         self._best = self._best_of_reference()
-        self._totals = self.metric.name == TOTAL_COST
         self.found: list[Repeat] = []
         nowhere = f"{self.metric.name} is not defined on validation: no intervals"
         self.note = nowhere if self.unchosen else NO_VALUES
@@ -298,7 +302,7 @@ class Draws:
         them. Points without values are no candidates."""
         # what all points are paired with: the reference at its best, of total costs the constant
         other, best = self.reference, self._best
-        if self._totals:
+        if self.metric.in_money:
             other, best = self.names[0], self._nothing_of(self.names[0])
         stored = stored_repeats(
             store,
@@ -324,7 +328,7 @@ class Draws:
                     at = np.array([place.get(self.key(row), -1) for row in rows], dtype=np.int64)
                     self._rows[key] = rows[at >= 0]
                     repeat.candidates[name] = candidates.at(at[at >= 0])
-            if self._totals:
+            if self.metric.in_money:
                 self._leave_unsure_out(repeat, other)
 
     def _nothing_of(self, name: str) -> dict[tuple[int, int], int]:

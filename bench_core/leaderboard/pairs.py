@@ -17,10 +17,16 @@ from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import cost_ratio
-from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, primary_metric, undefined
+from bench_core.leaderboard.draws import (
+    NO_LIMIT,
+    Chosen,
+    Draws,
+    primary_metric,
+    reference_of,
+    undefined,
+)
 from bench_core.leaderboard.selection import Choice
 from bench_core.metrics.frontier import cheapest, taken
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.results.operating_points import REPEAT, of_dataset
 from bench_core.statistics.comparison import Difference, Interval, differences, percentiles
@@ -76,7 +82,7 @@ def usual_limit(
     keep, else any cost, with the reason."""
     choice = Choice(info, store, frame, dataset)
     # ``pairs_within`` refuses an undefined metric with the reason
-    if choice.undefined or choice.metric.name == TOTAL_COST:
+    if choice.undefined or choice.metric.in_money:
         return NO_LIMIT, ""
     sure = {one.learner for one in choice.at(Target(SHARE)).found if one.sure}
     if lacking := [name for name in names if name not in sure]:
@@ -110,8 +116,9 @@ def pairs_within(
     rows = of_dataset(frame, dataset, metric.name)
     if why := undefined(info, rows, dataset, metric.name):
         raise UsageError(f"{dataset}: no comparison: {why}")
-    words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, info.reference)
-    needed = [info.reference] if limit.kind == KEEP else []
+    reference = reference_of(info, dataset)
+    words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, reference)
+    needed = [reference] if limit.kind == KEEP else []
     finished = rows[(rows["status"] == "ok") & (rows["audit"] != "failed")]
     there = [name for name in names if name in {*finished["learner"]}]
     done = finished.groupby([*REPEAT])["learner"].agg(set)

@@ -62,8 +62,6 @@ def finished(
         names = dict.fromkeys(map(str, frame["learner"]))
         learners = chosen(f"learner of run {info.number}", learners, names)
         frame = frame[frame["learner"].isin(learners)]
-        if info.reference not in learners:
-            info = replace(info, reference="")
     return info, frame
 
 
@@ -247,6 +245,7 @@ def _facts(
     rows, training, same = (
         [name for name, kind in drawn.items() if kind == one] for one in ("rows", "training", "")
     )
+    references = {use.reference for use in info.datasets} & {*map(str, frame["learner"].unique())}
     return {
         "version": __version__,
         "machines": f" ({'; '.join(sorted(machines))})" if machines else "",
@@ -260,7 +259,9 @@ def _facts(
         "metric": info.metrics[0],
         "accounting": "" if info.accounting == "path" else f" (accounting {info.accounting})",
         "audits": ", ".join(f"{n} {word}" for word, n in audits.items()) or "none",
-        "reference": info.reference,
+        "reference": references.pop()
+        if len(references) == 1
+        else "the reference" * any(references),
         "intervals": CONFIDENCE,
         "student": ", and from Student's distribution over repeats" if repeats > 1 else "",
         "against": against,

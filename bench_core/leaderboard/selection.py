@@ -24,7 +24,6 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class Choice(Draws):
         """Return the answers at the least cost that keeps ``SHARE`` of the reference's quality; at
         any cost, with the reason, if none is measured or the ``learner`` has no such point. Of
         total costs, the least is the answer."""
-        if self.metric.name == TOTAL_COST:
+        if self.metric.in_money:
             return self.at(NO_LIMIT)
         kept = self.at(Target(SHARE))
         if any(one.sure and learner in ("", one.learner) for one in kept.found):
@@ -188,7 +187,7 @@ class Choice(Draws):
         reach a target, and the remedy."""
         if self.unchosen:
             return self.unchosen
-        name, who = self.info.reference, learner or "any learner"
+        name, who = self.reference, learner or "any learner"
         if isinstance(target, Budget):
             words = limit_words(target, self.metric.name, name)
             trials = self.frame[self.frame["learner"] == learner] if learner else self.frame
@@ -199,7 +198,7 @@ class Choice(Draws):
                 why = only if skipped.all() else "; 'bench log --failed' shows why"
             return f"no result of {who} {words}{why}"
         words = target.words(self.metric.name, name)
-        if target.kind == KEEP and self.metric.name == TOTAL_COST:
+        if target.kind == KEEP and self.metric.in_money:
             return f"a total cost has no share to keep; choose by {option('budget')}"
         if target.kind == KEEP and not self.reference:
             named = option("reference", like="NAME")
@@ -241,7 +240,7 @@ def _selections(draws: Draws, limit: Limit, chosen: Mapping[Limit, Chosen]) -> l
                 saving=saved[k][0],
                 saved=saved[k][1],
                 standing=standing_of.get(name, Standing()),
-                reference=draws.info.reference,
+                reference=draws.reference,
                 baseline=name in draws.info.baselines,
             )
             selections.append(selection)

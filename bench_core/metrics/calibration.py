@@ -9,7 +9,9 @@ calibrated by the others, and calibration is used if the log-probability of thei
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,8 @@ PENALTY = 1.0
 """Weight of the squared distance to slope 1 and shifts 0, in rows."""
 
 _LEAST_SLOPE = 0.02
-_MOST_STEPS, _ENOUGH = 50, 1e-14  # of Newton's method: steps, and relative gain of the last one
+_ENOUGH = 1e-7  # of the gradient, in rows
+_CERTAIN = 1e9  # scores that are not probabilities of anything, infinite ones included
 
 
 class Calibration(NamedTuple):
@@ -40,7 +43,8 @@ class Calibration(NamedTuple):
 def calibrated(scores: FloatArray, rows: Examples) -> tuple[Calibration | None, FloatArray]:
     """Return the calibration of scores (n,) or (n, K), None if it does not help, and the scores
     with each row calibrated by other rows. Rows of a query or group stay together."""
-    if len(rows) < 2 * PARTS or bool((scores == scores[:1]).all()):
+    usable = len(rows) >= 2 * PARTS and float(np.abs(scores).max()) < _CERTAIN
+    if not usable or bool((scores == scores[:1]).all()):
         return None, scores
     unit = np.arange(len(rows)) if rows.units is None else rows.units.index()
     true, weights = rows.y.astype(np.int64), rows.weights
@@ -58,44 +62,45 @@ def calibrated(scores: FloatArray, rows: Examples) -> tuple[Calibration | None, 
 def fit(
     scores: FloatArray, true: IntArray, weights: FloatArray, near: Calibration | None = None
 ) -> Calibration:
-    """Return the calibration of least penalised log-loss on rows of classes ``true`` (n,), by
-    Newton's method, which begins at the calibration ``near``."""
+    """Return the calibration of least penalised log-loss on rows of classes ``true`` (n,), by a
+    search that begins at the calibration ``near``."""
+    from scipy.optimize import minimize
+
     z = np.stack([np.zeros(len(scores)), scores], axis=1) if scores.ndim == 1 else scores
-    k = z.shape[1]
-    truth = np.eye(k)[true]
-    start = np.append(1.0, np.zeros(k))
-
-    def penalised(line: FloatArray) -> float:
-        losses = log_losses(line[0] * z + line[1:], true)
-        return float(losses @ weights + PENALTY * np.sum((line - start) ** 2))
-
-    line = start
+    z = z.T - z.max(axis=1)  # (K, n): sums over classes are sums of whole rows
+    k, at = len(z), (true, np.arange(len(true)))
+    start = line = np.append(1.0, np.zeros(k))
     if near is not None:
         shifts = near.slope * np.array(near.base)
         line = np.append(near.slope, shifts if scores.ndim == 2 else [0.0, *shifts])
-    value = penalised(line)
-    for _ in range(_MOST_STEPS):
-        shares = _softmax(line[0] * z + line[1:])
-        gap, weighted = weights[:, None] * (shares - truth), weights[:, None] * shares
-        away = z - (shares * z).sum(axis=1, keepdims=True)
-        slope = np.append((gap * z).sum(), gap.sum(axis=0)) + 2 * PENALTY * (line - start)
-        curvature = 2 * PENALTY * np.eye(k + 1)
-        curvature[0, 0] += (weighted * away * z).sum()
-        curvature[0, 1:] += (weighted * away).sum(axis=0)
-        curvature[1:, 0] = curvature[0, 1:]
-        curvature[1:, 1:] += np.diag(weighted.sum(axis=0)) - weighted.T @ shares
-        step = np.linalg.solve(curvature, slope)
-        size = 1.0
-        while (better := penalised(line - size * step)) > value and size > _ENOUGH:
-            size /= 2
-        if not better < value - _ENOUGH * abs(value):
-            break
-        line, value = line - size * step, better
+    weighted_right = np.append((weights * z[at]).sum(), np.bincount(true, weights, k))
+
+    @lru_cache(1)  # one point is asked for three times in turn
+    def figures(point: bytes) -> tuple[float, FloatArray, FloatArray]:
+        """Return the penalised log-loss, its gradient, and its second derivatives."""
+        line = np.frombuffer(point)
+        logits, away = line[0] * z + line[1:, None], line - start
+        top = logits.max(axis=0)
+        value = weights @ (top - logits[at]) + PENALTY * away @ away
+        shares = np.exp(np.subtract(logits, top, out=logits), out=logits)
+        whole = shares.sum(axis=0)
+        value += weights @ np.log(whole)
+        shares /= whole
+        mean = np.einsum("kn,kn->n", shares, z)
+        sums, slope = shares @ weights, weights @ mean
+        second = np.diag(np.append(0.0, sums) + 2 * PENALTY)
+        weighted = np.multiply(shares, weights)
+        second[1:, 1:] -= weighted @ shares.T
+        moved = np.multiply(weighted, z - mean, out=weighted)
+        second[0, 0] += np.vdot(moved, z)
+        second[0, 1:] = second[1:, 0] = moved.sum(axis=1)
+        return float(value), np.append(slope, sums) - weighted_right + 2 * PENALTY * away, second
+
+    def of(which: int) -> Callable[[FloatArray], Any]:
+        return lambda line: figures(line.tobytes())[which]
+
+    enough = {"gtol": _ENOUGH, "initial_trust_radius": 10.0, "max_trust_radius": 1e6}
+    line = minimize(of(0), line, (), "trust-exact", of(1), of(2), options=enough).x
     line[0] = max(line[0], _LEAST_SLOPE)  # never turns the order of scores around
     shifts = line[1:] if scores.ndim == 2 else line[2:] - line[1]
     return Calibration(float(line[0]), tuple((shifts / line[0]).tolist()))
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
+from bench_core.contracts import metric_of
 from bench_core.costs.model import Acquired
 from bench_core.data import Queries, Task
 from bench_core.errors import UsageError, charging, option, unknown
 from bench_core.metrics import ranking, rows
 from bench_core.metrics.built_in import BuiltIn, Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
-from bench_core.metrics.rows import TOTAL_COST
 from bench_core.protocols import Metric, MetricValues
 
 _SPELLING = re.compile(
@@ -110,7 +110,7 @@ def evaluate(
 
     ``scores`` (n,) or (n, K) belong to ``labels``. Create ``labels`` once per split and use it for
     all operating points, as it caches ideal orders, class sizes and similar arrays. ``spent`` (n,)
-    is the cost of the rows' purchases, for ``total_cost``.
+    is the cost of the rows' purchases, which metrics in money add.
     """
     metrics = list(metrics)
     by_rank = [m for m in metrics if isinstance(m, RankingMetric)]
@@ -119,9 +119,10 @@ def evaluate(
         checked = checked_scores(scores, len(labels), by_rank[0].name)
         ranked = rank(checked, labels, max(m.depth(labels) for m in by_rank))
     values = {metric.name: _judge(metric, scores, labels, ranked) for metric in metrics}
-    if TOTAL_COST in values:
-        of_errors = values[TOTAL_COST]
-        values[TOTAL_COST] = dataclasses.replace(of_errors, values=of_errors.values + spent)
+    for metric in metrics:
+        if metric_of(metric).in_money:
+            answers = values[metric.name]
+            values[metric.name] = dataclasses.replace(answers, values=answers.values + spent)
     return values
 
 

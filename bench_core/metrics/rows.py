@@ -198,6 +198,7 @@ class TotalCost(BuiltIn):
 
     family: ClassVar[str] = TOTAL_COST
     higher_is_better: ClassVar[bool] = False
+    in_money: ClassVar[bool] = True
     tasks: ClassVar[frozenset[Task]] = _OfClasses.tasks
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 

@@ -128,6 +128,7 @@ def priced(
         unit=splits.costs.unit,
         caps=caps,
         optimum=_optimum(splits, stated or {}, caps),
+        sources=splits.sources,
     )
 
 

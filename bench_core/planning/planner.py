@@ -80,7 +80,6 @@ class _Planner:
     suite: Suite
     notify: Notify
     say: Callable[[str, str], None]
-    reference: str = ""
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     uses: list[DatasetUse] = field(default_factory=list)
@@ -108,13 +107,6 @@ class _Planner:
             labels = ", ".join(d.label for d in datasets)
             costs = f"{option('costs')} applies to one data set, not to {labels}"
             raise UsageError(f"{costs}: choose by {option('data')}")
-        usual = suite.reference if suite.name else default_reference(learners, registry, self.note)
-        self.reference = request.reference or usual
-        if not self.reference and len(learners) > 1 and not self.error_costs:
-            self.note(
-                "no saving will be measured: no learner here is a reference; add gbrt to the "
-                f"learners, or name one of them with {option('reference')}"
-            )
         for chosen in datasets:
             here = on.get(chosen.replaces or chosen.dataset.name, learners)
             count = dataset_of(chosen.dataset).folds
@@ -158,13 +150,10 @@ class _Planner:
         if self.error_costs and not splits.classes:
             fault = f"{label} is {task}, which has no classes"
             raise UsageError(f"{option('error_costs')}: {fault}; leave it out")
-        metrics = self.metrics(self.request.metrics or self.suite.metrics or USUAL[task])
-        if self.error_costs:
-            metrics = [metric for metric in metrics if metric.name != TOTAL_COST]
-            metrics = metrics or [default_metric(task)]  # learners stop early by another metric
-        for metric in metrics:
+        names = self.request.metrics or self.suite.metrics or USUAL[task]
+        for metric in self.metrics((TOTAL_COST, *names) if self.error_costs else names):
             reason = ""
-            if metric.name == TOTAL_COST:
+            if metric.name == TOTAL_COST and not self.error_costs:
                 reason = f"needs costs of errors: {option('error_costs', like='COSTS')}"
             elif task not in metric.tasks:
                 reason = f"does not apply to {task} ({label})"
@@ -175,13 +164,37 @@ class _Planner:
                     f"{option('metrics')}: metric {metric.name} {reason}: try for example "
                     f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
                 )
-            fitting += [] if reason else [metric.name]
-        if not fitting:
-            fitting = [default_metric(task).name]
-            self.note(
-                f"{label}: no metric of the suite applies to {task}; using {fitting[0]} instead"
+            fitting += [] if reason else [metric]
+        if all(metric_of(metric).in_money for metric in fitting):  # others stop learners early
+            fitting.append(usual := default_metric(task))
+            if not self.request.metrics:
+                instead = f"no metric of the suite applies to {task}; using {usual.name} instead"
+                self.note(f"{label}: {instead}")
+        return tuple(metric.name for metric in fitting)
+
+    def reference(self, learners: Sequence[ChosenLearner], label: str, task: Task) -> str:
+        """Return the reference on a data set: the request's learner, else the suite's, else one
+        with the role of a reference; only learners that suit the task, "" for none."""
+        request, registry = self.request, self.registry
+        suited = {
+            c.name: c for c in learners if any(not d.unsuited(task, label) for d in c.described)
+        }
+        for name in (request.reference, self.suite.reference):
+            if name in suited:
+                return name
+        usual = default_reference([*suited.values()], registry, self.note)
+        if not usual and len(suited) > 1 and not self.error_costs:
+            others = (
+                name
+                for name, cls in registry.learners.items()
+                if learner_of(cls).role == "reference" and task in cls.tasks
             )
-        return (TOTAL_COST, *fitting) if self.error_costs else tuple(fitting)
+            self.note(
+                "no saving will be measured: no learner here is a reference; add "
+                f"{next(others, 'gbrt')} to the learners, or name one of them with "
+                f"{option('reference')}"
+            )
+        return usual
 
     def dataset(
         self,
@@ -226,6 +239,7 @@ class _Planner:
                 f"that it was not trained on with {option('valid')} and {option('test')}"
             )
         metrics = self.judges(splits, label)
+        reference = self.reference(learners, label, splits.task)
         lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
         undefined = {}
@@ -264,6 +278,7 @@ class _Planner:
             rows={name: len(examples) for name, examples in parts.items()},
             queries={name: len(examples.units or ()) for name, examples in parts.items()},
             metrics=metrics,
+            reference=reference,
             error_costs=matrix_for(splits, self.error_costs, request.encoding),
             undefined=undefined,
             notes=tuple(notes),
@@ -306,7 +321,8 @@ class _Planner:
         }
         metrics = [metric_key(name, self.registry.metrics) for name in use.metrics]
         # costs of errors decide nothing in training
-        stops_by = int(use.metrics[0] == TOTAL_COST)
+        in_money = [metric_of(metric).in_money for metric in self.metrics(use.metrics)]
+        stops_by = in_money.index(False)
         trained_on = [trained, metrics[stops_by], use.seed]
         both: dict[str, Any] = {
             "dataset": use.name,
@@ -337,7 +353,7 @@ class _Planner:
             return key
 
         for chosen in learners:
-            splits_of = ("train",) if cheap and chosen.name == self.reference else ()
+            splits_of = ("train",) if cheap and chosen.name == use.reference else ()
             for learner, varied in zip(chosen.described, chosen.varied, strict=True):
                 reason = learner.unsuited(use.task, use.name)
                 if reason and not chosen.named:
@@ -378,23 +394,24 @@ class _Planner:
         request, suite, fits, trials = self.request, self.suite, self.fits, self.trials
         used = [name for use in self.uses for name in use.metrics]
         asked = [m for m in self.metrics(request.metrics or suite.metrics) if m.name in used]
-        metrics = {m.name: m.higher_is_better for m in asked + self.metrics(used)}
+        metrics = {m.name: m for m in asked + self.metrics(used)}
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name = request.profile or PROFILES[0]
         data_slug, profile_slug = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
-        decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
+        references = ",".join(dict.fromkeys(use.reference for use in self.uses))
+        decides = [about, self.uses[0].size, references, list(metrics), sorted(trials)]
         notes = tuple(self.notes)
         plan = Plan(
             run=f"{data_slug}-{profile_slug}-{digest(decides)[:8]}",
             suite=suite.name,
             title=suite.title,
             profile=name,
-            reference=self.reference,
             baselines=baselines,
             absent=absent,
             accounting=", ".join(suite.accounting),
             metrics=tuple(metrics),
-            higher_is_better=metrics,
+            higher_is_better={name: m.higher_is_better for name, m in metrics.items()},
+            in_money=tuple(name for name, m in metrics.items() if metric_of(m).in_money),
             datasets=tuple(self.uses),
             fits=tuple(fits.values()),
             trials=tuple(trials.values()),

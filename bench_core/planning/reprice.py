@@ -107,6 +107,7 @@ def plan_reprice(
     record |= {"datasets": tuple(uses), "notes": tuple(lines), "extra": {}}
     record["metrics"] = with_total_cost(info.metrics, errors)
     record["higher_is_better"] = {TOTAL_COST: False} | dict(info.higher_is_better)
+    record["in_money"] = tuple(dict.fromkeys((TOTAL_COST, *info.in_money)))
     stem = file_name(Path(place).stem)[:40]
     name = f"{info.run}-{stem}-{digest(sorted(trial.key for trial in trials))[:6]}"
     plan = resumed(Plan(**record, run=name, fits=(), trials=tuple(trials), costs=models), request)

@@ -167,8 +167,8 @@ class RunRequest(TableOptions, _DataChoice):
     )
     reference: str = declared(
         "",
-        "Learner that savings are measured against; it joins every board. Default: the suite's, "
-        "else an imported model, else gbrt, if it is run.",
+        "Learner that savings are measured against; it joins every board. Default, also where it "
+        "does not apply: the suite's, else an imported model, gbrt or best-single, if it is run.",
     )
     profile: str = declared(
         "", "Amount of work: quick (the default), standard or paper (as in the papers)."

@@ -11,7 +11,8 @@ budgets     costs at which to compare: [10, 20, "cap 40"], or by data set {lette
 caps        maximum costs of each row, enforced at prediction and measured; same syntax
 configs     number of settings tried per learner, instead of the grids of its table
 executor    as --executor, which takes precedence: "dask=my_cluster:cluster"
-reference   the learner that all are compared with, always on the board
+reference   the learner that all are compared with, on every board of its tasks; without it, and on
+            other tasks, the learner with the role of a reference
 baselines   trivial learners for comparison, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, configs, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids

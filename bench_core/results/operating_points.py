@@ -41,15 +41,16 @@ _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", *_BILLED, "features_
 
 
 class Criterion(NamedTuple):
-    """Metric by which points are chosen: its column and direction."""
+    """Metric by which points are chosen: its column and direction, and if it is a cost."""
 
     name: str
     higher_is_better: bool
+    in_money: bool = False
 
 
 def criterion(info: RunInfo, name: str) -> Criterion:
-    """Metric of a run. The run stores its direction: reports need no plugins."""
-    return Criterion(name, bool(info.higher_is_better.get(name, True)))
+    """Metric of a run. The run stores what it is: reports need no plugins."""
+    return Criterion(name, bool(info.higher_is_better.get(name, True)), name in info.in_money)
 
 
 def of_dataset(frame: pd.DataFrame, dataset: str, metric: str) -> pd.DataFrame:

@@ -68,6 +68,7 @@ class DatasetUse:
     price_of_everything: float = 0.0  # all sensors for one row
     unit: str = ""  # unit of all prices and costs
     metrics: tuple[str, ...] = ()  # the run's metrics for this task, the primary one first
+    reference: str = ""  # the learner that savings are measured against, "" for none
     error_costs: Matrix = ()  # () if errors have no cost
     undefined: Mapping[str, str] = field(default_factory=dict)  # why not defined, by metric
     notes: tuple[Note, ...] = ()
@@ -75,6 +76,8 @@ class DatasetUse:
     ends: Mapping[str, Any] = field(
         default_factory=dict
     )  # by learner: operating_points.search_marks
+    # of a choice: score, regret and cost on test of each source alone, and of the oracle
+    sources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths
     budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
     accounting: str = "path"
@@ -108,10 +111,10 @@ class RunRecord:
     title: str
     paper: str = ""
     profile: str
-    reference: str
     accounting: str
     metrics: tuple[str, ...]  # metrics of all data sets, the primary one first
     higher_is_better: Mapping[str, bool]
+    in_money: tuple[str, ...] = ()  # metrics that are costs
     datasets: tuple[DatasetUse, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 
-from bench_core import ByRow, Examples, InputError, Queries, SensorPrices, Splits
+from bench_core import ByRow, Examples, InputError, Queries, SensorPrices, Source, Splits
 from bench_core.arrays import FloatArray, IntArray
+from bench_core.datasets.readers.tables import read_table
 from bench_core.encoding import ColumnEncoding
 
 if TYPE_CHECKING:
@@ -35,6 +36,28 @@ class Sensor:
     quoted: bool = False
     requires: tuple[int, ...] = ()
     """Sensors that are paid before, by number."""
+
+
+class Logged:
+    """Members of a data set with a table in our layout, first of ``files``, or the publisher's."""
+
+    folds: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
+    code: ClassVar[tuple[str, ...]] = ("bench_datasets._logged_calls",)
+    files: ClassVar[tuple[str, ...]]
+
+    def complete(self, source: Source) -> bool:
+        """True for our table or all of the publisher's files."""
+        return source.has(self.files[0]) or all(source.has(name) for name in self.files[1:])
+
+    def table(
+        self, source: Source, published: Callable[[], pd.DataFrame], text: Sequence[str] = ()
+    ) -> tuple[Path, pd.DataFrame]:
+        """Return the path and the rows of our table, made of the publisher's files if absent."""
+        if source.has(self.files[0]):
+            path = source.find(self.files[0])
+            return path, read_table(path, text=text).frame
+        return source.find(self.files[1]), published()
 
 
 def text_columns(prompts: Iterable[str]) -> dict[str, list[float]]:

@@ -32,6 +32,7 @@ from bench_core.arrays import FloatArray
 from bench_core.datasets.readers.tables import read_table
 from bench_datasets._logged_calls import (
     TEXT,
+    Logged,
     Sensor,
     first_rows,
     halves,
@@ -191,21 +192,8 @@ def _choice(
     )  # fmt: skip
 
 
-class _Published:
-    """Members of all tables."""
-
+class _RouteLlm(Logged):
     task: ClassVar[Task] = Task.CHOICE
-    folds: ClassVar[int] = 1
-    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets._logged_calls",)
-    files: ClassVar[tuple[str, ...]]
-
-    def complete(self, source: Source) -> bool:
-        """True for our table or all of the publisher's files."""
-        return source.has(self.files[0]) or all(source.has(name) for name in self.files[1:])
-
-
-class _RouteLlm(_Published):
     home: ClassVar[str] = "RouteLLM"
     homepage: ClassVar[str] = "https://github.com/lm-sys/RouteLLM"
     licence: ClassVar[str] = "Apache-2.0"
@@ -234,9 +222,7 @@ class RouteLlmMmlu(_RouteLlm):
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the halves by ``seed``; every size uses all rows."""
-        ours = source.has(self.files[0])
-        path = source.find(self.files[0] if ours else self.files[1])
-        frame = read_table(path).frame if ours else routellm(source, _MMLU_FILES, False)
+        path, frame = self.table(source, lambda: routellm(source, _MMLU_FILES, False))
         scores, prices = ([f"{a}{m}{b}" for m in TWO] for a, b in (("right_", ""), ("", "_price")))
         free = ["domain"] if self.domain else []
         return _choice(path, frame, scores, prices, [*TWO], free, True, seed)
@@ -260,22 +246,21 @@ class RouteLlmGsm8k(_RouteLlm):
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the halves by ``seed``; every size uses all rows."""
-        ours = source.has(self.files[0])
-        path = source.find(self.files[0] if ours else _GSM8K)
-        frame = read_table(path).frame if ours else routellm(source, {"": _GSM8K}, True)
+        path, frame = self.table(source, lambda: routellm(source, {"": _GSM8K}, True))
         scores = [f"right_{model}" for model in TWO]
         prices = [f"{model}_metered" for model in TWO]
         return _choice(path, frame, scores, prices, [*TWO], (), False, seed)
 
 
 @dataclass(frozen=True)
-class LlmRouter(_Published):
+class LlmRouter(Logged):
     """Which of nine models answers a question of 14 benchmarks, at quoted prices of the prompt.
 
     Needs routing/llmrouter9.csv or the publisher's four files.
     """
 
     name: ClassVar[str] = "llmrouter"
+    task: ClassVar[Task] = Task.CHOICE
     title: ClassVar[str] = "nine language models' scores on 14 benchmarks, by list prices"
     home: ClassVar[str] = "LLMRouter"
     homepage: ClassVar[str] = "https://github.com/ulab-uiuc/LLMRouter"
@@ -290,9 +275,7 @@ class LlmRouter(_Published):
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the halves by ``seed``; every size uses all rows."""
-        ours = source.has(self.files[0])
-        path = source.find(self.files[0] if ours else self.files[1])
-        frame = read_table(path).frame if ours else llmrouter(source)
+        path, frame = self.table(source, lambda: llmrouter(source))
         scores, prices = ([f"{model}_{of}" for model in NINE] for of in ("score", "price"))
         free = ["task"] if self.named_task else []
         return _choice(path, frame, scores, prices, [*NINE], free, True, seed)

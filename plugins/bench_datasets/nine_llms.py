@@ -21,9 +21,9 @@ import numpy as np
 
 from bench_core import InputError, Source, Splits, Task, provide_datasets
 from bench_core.arrays import FloatArray
-from bench_core.datasets.readers.tables import read_table
 from bench_datasets._logged_calls import (
     TEXT,
+    Logged,
     Sensor,
     first_rows,
     halves,
@@ -76,37 +76,21 @@ def _chain_file(benchmark: str, chain: str, part: str) -> str:
     return f"{benchmark}/chain_results/{benchmark}_full_{chain}_results_{part}.pkl"
 
 
-class _Nine:
+class _Nine(Logged):
     """One benchmark's answers."""
 
-    folds: ClassVar[int] = 1
-    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     home: ClassVar[str] = "rational-llm-cascades"
     homepage: ClassVar[str] = "https://github.com/mzelling/rational-llm-cascades (benchmarks/data)"
     licence: ClassVar[str] = "none stated"
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_datasets._logged_calls",
-        "bench_datasets._plain_pickle",
-    )
+    code: ClassVar[tuple[str, ...]] = (*Logged.code, "bench_datasets._plain_pickle")
     task: ClassVar[Task]
-    files: ClassVar[tuple[str, ...]]
     label: ClassVar[str] = ""
     """The publisher's key of the right answer."""
     subject: ClassVar[str] = "subject"
     """The publisher's key of the subject."""
 
-    def complete(self, source: Source) -> bool:
-        """True for our table or all of the publisher's files."""
-        return source.has(self.files[0]) or all(source.has(name) for name in self.files[1:])
-
-    def table(self, source: Source) -> tuple[Path, pd.DataFrame]:
-        """Return the path and the rows of our table, made of the publisher's files if absent."""
-        if source.has(self.files[0]):
-            path = source.find(self.files[0])
-            return path, read_table(path).frame
-        return source.find(self.files[1]), self._published(source)
-
-    def _published(self, source: Source) -> pd.DataFrame:
+    def published(self, source: Source) -> pd.DataFrame:
+        """Return our table, made of the publisher's files."""
         import pandas as pd
 
         benchmark = self.files[1].partition("/")[0]
@@ -164,7 +148,7 @@ class _Nine:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the halves by ``seed``; every size uses all rows."""
-        path, frame = self.table(source)
+        path, frame = self.table(source, lambda: self.published(source))
         answer = "answer" if self.label else "answer_chars"
         sensors = [
             Sensor(f"{m}_price", (f"{m}_{answer}", f"{m}_confidence"), bool(self.label))

@@ -22,8 +22,7 @@ import numpy as np
 
 from bench_core import InputError, Source, Splits, Task, provide_datasets
 from bench_core.datasets.readers.arff import read_arff
-from bench_core.datasets.readers.tables import read_table
-from bench_datasets._logged_calls import Sensor, require, splits
+from bench_datasets._logged_calls import Logged, Sensor, require, splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +44,7 @@ ARFF = tuple(
 )
 
 
-class Sat12:
+class Sat12(Logged):
     """Satisfiability of a formula (label 1) from features that cost seconds."""
 
     name: ClassVar[str] = "sat12"
@@ -56,20 +55,15 @@ class Sat12:
     home: ClassVar[str] = "aslib_data"
     homepage: ClassVar[str] = "https://github.com/coseal/aslib_data"
     licence: ClassVar[str] = "GPL-3.0 (README of the repository)"
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets._logged_calls",)
     files: ClassVar[tuple[str, ...]] = (TABLE, *ARFF)
-
-    def complete(self, source: Source) -> bool:
-        """True for our table or all of the publisher's files."""
-        return source.has(TABLE) or all(source.has(name) for name in ARFF)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Divide whole families; every size uses all rows."""
-        if source.has(TABLE):
-            path = source.find(TABLE)
-            frame = read_table(path, text=("id", "family", "label")).frame
-        else:
-            path, frame = source.find(ARFF[0]), published(*(source.find(name) for name in ARFF))
+        path, frame = self.table(
+            source,
+            lambda: published(*(source.find(name) for name in ARFF)),
+            text=("id", "family", "label"),
+        )
         prices, status = ([f"{step}_{of}" for step in STEPS] for of in ("seconds", "status"))
         require(path, frame, ("family", "family_fold", "label", *prices, *status))
         features = features_of(path, [*frame.columns])

@@ -21,6 +21,12 @@ marginal price c_j of expert j, backward induction over the sets, the largest fi
     G_j(S, z) = E[ V_{S+j} - 1 + z_S | z_S = z ] = g_1 z + g_2 z^2                            (2)
     V_S = 1 - z_S + max(0, max_j G_j(S, z_S) - lambda c_j)                                    (3)
 
+In a choice among services (``Task.CHOICE``) the texts of column SOURCE_answer are the classes, and
+a class is right as far as the sources that answered it score; what they leave is shared by texts
+that nobody answered. The row gets the answer of an asked source that speaks for the class of
+largest score; z is 1 less its probability, and 1 before the first call. A source without such a
+column speaks for itself alone.
+
 A sure answer (z = 0) gains nothing. The coefficients of (2) are least squares over training rows;
 two are so few that the largest of several gains is seldom luck (means in 16 intervals of z instead
 lose .005 of accuracy on MMLU's answers of nine language models). A row asks the expert of the
@@ -38,7 +44,7 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -55,6 +61,7 @@ from bench_core import (
     Prices,
     Purchases,
     Sequential,
+    Splits,
     Task,
     log,
     param,
@@ -73,6 +80,8 @@ above 0."""
 LEAST = 1e-9
 """Least gain in probability beyond the price: an expert that changes nothing gains 0 but for
 rounding."""
+NEVER = 1e6
+"""Beyond any score."""
 RIDGE = 1e-3
 """Penalty of the coefficients of gains: without answers all rows are equal."""
 STEPS, ENOUGH = 25, 1e-10
@@ -84,30 +93,42 @@ class OpinionPool:
     """A policy that asks experts and pools their answers."""
 
     name: ClassVar[str] = "opinion-pool"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.CHOICE})
     numerics: ClassVar[tuple[str, ...]] = ("cpu",)
 
     calls: int = param(3, "most experts that a row asks", least=1, most=4)
     l2: float = param(1.0, "ridge penalty of the weights", above=0, search=log(0.1, 10))
     parts: int = param(
-        5, "parts of the training rows, each predicted by weights of the others", least=2, most=20
+        10, "parts of the training rows, each predicted by weights of the others", least=2, most=20
     )
     points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
+    answer: str = param(
+        "answer", "in a choice of services, column SOURCE_answer has the answer that a source gave"
+    )
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
         """Fit all sets and go backward over them; ``valid`` is not used."""
-        purchases, K = Purchases.of(prices), max(context.classes, 2)
-        answers, loud = _experts(train, purchases, prices, K)
+        purchases, source = Purchases.of(prices), dict[int, int]()
+        if train.y.ndim == 2:
+            says, source, K = _sources(context.splits, purchases, prices, self.answer)
+            share = _right(train, {k: _voice(train.X, says[k], K) for k in says}, source)
+        else:
+            K = max(context.classes, 2)
+            share = (train.y[:, None] == np.arange(K)).astype(np.float64)
+            says = _speakers(train, purchases, prices, K)
+        answers, loud = _experts(train, says, share, purchases, prices)
         experts = np.unique(answers[:, 4]).astype(np.int64)
         sets = np.zeros((0, len(experts)), dtype=bool)
         for size in range(min(self.calls, len(experts)) + 1):
             chosen = [np.isin(experts, group) for group in combinations(experts, size)]
             sets = np.concatenate([sets, np.reshape(chosen, (len(chosen), len(experts)))])
-        fields = prices, experts, answers, *loud, sets, K
+        sources = np.array([source[k] for k in experts.tolist() if source], dtype=np.int64)
+        count = train.y.shape[1] if source else 0
+        fields = prices, experts, answers, *loud, sets, K, sources, count
         pool = Pool(*fields, np.zeros((0, 0)), np.zeros((0, 0, 0, 0)), [])
-        design, label = pool.design(train.X), train.y.astype(np.int64)
+        design, label = pool.design(train.X), share.argmax(axis=1)
         # in turn by class; copies of a row go to the same part
         row = np.array([crc32(cells.tobytes()) for cells in train.X])
         fold = np.unique(np.stack([label, row]), axis=1, return_inverse=True)[1] % self.parts
@@ -116,14 +137,14 @@ class OpinionPool:
         for s in range(len(sets)):
             used = pool.used(s)
             Z = design[:, :, used]
-            every = _weights(Z, label, train.weights, self.l2, np.zeros(Z.shape[2]))
+            every = _weights(Z, share, train.weights, self.l2, np.zeros(Z.shape[2]))
             weights[s, used] = every
             p = _probability(Z @ every)
             for k in range(self.parts if s else 0):  # without answers all rows are alike
                 fit, held = fold != k, fold == k
-                others = _weights(Z[fit], label[fit], train.weights[fit], self.l2, every)
+                others = _weights(Z[fit], share[fit], train.weights[fit], self.l2, every)
                 p[held] = _probability(Z[held] @ others)
-            doubt[s] = 1 - p.max(axis=1)
+            doubt[s] = pool.doubt(p, design, np.broadcast_to(sets[s], (len(train), len(experts))))
             context.progress(s + 1, len(sets))
         quality = 1 - np.average(doubt, axis=1, weights=train.weights)
         t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
@@ -135,25 +156,22 @@ class OpinionPool:
         return Sequential(Pool(*fields, weights, gains, price.tolist()), prices)
 
 
-def _experts(
-    train: Examples, purchases: Purchases, prices: Prices, K: int
-) -> tuple[FloatArray, tuple[IntArray, IntArray, FloatArray]]:
-    """Return the answers (a, 5): column, interval (low, high], class, number of the purchase; and
-    the other columns (f,) of experts: their purchases (f,), and quantiles (f, KNOTS)."""
+Interval = tuple[int, float, float, int]
+"""An answer: the cells of a column above one number up to another, and the class it speaks for."""
 
-    def speaks(j: int, low: float, high: float) -> tuple[float, FloatArray]:
+
+def _speakers(
+    train: Examples, purchases: Purchases, prices: Prices, K: int
+) -> dict[int, list[Interval]]:
+    """Return the answers of each purchase: its column that is right most often."""
+
+    def speaks(j: int, low: float, high: float) -> tuple[float, Interval]:
         rows = (train.X[:, j] > low) & (train.X[:, j] <= high)
         share = np.bincount(train.y[rows].astype(np.int64), train.weights[rows], minlength=K)
-        return float(share.max()), np.array([j, low, high, share.argmax()])
+        return float(share.max()), (j, low, high, int(share.argmax()))
 
-    def right(way: list[tuple[float, FloatArray]]) -> float:
-        return sum(rows for rows, _ in way)
-
-    columns: dict[int, list[int]] = {}
-    best: dict[int, list[tuple[float, FloatArray]]] = {}
-    alone = purchases.made(prices.needs.toarray() > 0)  # (d, k): purchases that a feature needs
-    for k in np.flatnonzero(purchases.price > 0).tolist():
-        features = np.flatnonzero(alone[:, k] & (alone.sum(axis=1) == 1)).tolist()
+    best: dict[int, list[Interval]] = {}
+    for k, features in _yields(purchases, prices).items():
         values = {j: np.unique(train.X[:, j][~np.isnan(train.X[:, j])]) for j in features}
         flags = [j for j in features if {*values[j].tolist()} <= {0.0, 1.0}]
         ways = [[speaks(j, 0.5, np.inf) for j in flags]] if len(flags) > 1 else []
@@ -165,17 +183,90 @@ def _experts(
                 ends = np.concatenate([[-np.inf], cuts, [np.inf]])
                 ways.append([speaks(j, *pair) for pair in pairwise(ends.tolist())])
         if ways:
-            best[k] = max(ways, key=right)
-            columns[k] = [j for j in features if j not in flags and len(values[j]) > FEW]
-    usual = np.bincount(train.y.astype(np.int64), train.weights).max()
-    asked = sorted(best, key=lambda k: (usual - right(best[k])) / purchases.price[k])[:MOST]
-    answers = [np.append(interval, k) for k in sorted(asked) for _, interval in best[k]]
-    column = [j for k in sorted(asked) for j in columns[k]]
-    owner = [k for k in sorted(asked) for _ in columns[k]]
-    knots = [_quantiles(train.X[:, j], train.weights) for j in column]
-    rest = np.array(column, dtype=np.int64), np.array(owner, dtype=np.int64)
+            way = max(ways, key=lambda way: sum(rows for rows, _ in way))
+            best[k] = [interval for _, interval in way]
+    return best
+
+
+def _yields(purchases: Purchases, prices: Prices) -> dict[int, list[int]]:
+    """Return the features of each purchase that need no other."""
+    alone = purchases.made(prices.needs.toarray() > 0)  # (d, k): purchases that a feature needs
+    lone = alone & (alone.sum(axis=1) == 1)[:, None]
+    return {
+        int(k): np.flatnonzero(lone[:, k]).tolist() for k in np.flatnonzero(purchases.price > 0)
+    }
+
+
+def _sources(
+    splits: Splits, purchases: Purchases, prices: Prices, suffix: str
+) -> tuple[dict[int, list[Interval]], dict[int, int], int]:
+    """Return the answers of each source's call, the source of each call, and the number of classes:
+    the texts of all answers, and the sources without texts."""
+    says, source, classes = dict[int, list[Interval]](), dict[int, int](), dict[str, int]()
+    column = {name: j for j, name in enumerate(splits.names)}
+    texts = {e.name: e for e in splits.encodings if e.texts and e.one_hot}
+    for m, (name, call) in enumerate(zip(splits.class_names, splits.calls.tolist(), strict=True)):
+        voices = [(call, -np.inf, name)]
+        if e := texts.get(f"{name}_{suffix}"):
+            voices = [(column[f], 0.5, f"={t}") for f, t in zip(e.features, e.texts, strict=True)]
+        needs = np.isin(np.arange(prices.sensors), prices.sensors_of(call))
+        for k in np.flatnonzero((purchases.sets == needs).all(axis=1)).tolist():
+            source[k] = m
+            says[k] = [
+                (j, low, np.inf, classes.setdefault(word, len(classes))) for j, low, word in voices
+            ]
+    return says, source, len(classes)
+
+
+def _voice(cells: Float32Array, intervals: Iterable[Interval], K: int) -> BoolArray:
+    """Return True (n, K) at the class that an answer speaks for."""
+    voice = np.zeros((len(cells), K), dtype=bool)
+    for j, low, high, c in intervals:
+        voice[:, c] |= (cells[:, j] > low) & (cells[:, j] <= high)
+    return voice
+
+
+def _right(
+    train: Examples, voices: Mapping[int, BoolArray], source: Mapping[int, int]
+) -> FloatArray:
+    """Return the probability (n, K) that each class is right: the mean score of the sources that
+    answered it; what is left is shared by classes that nobody answered."""
+    count = sum((v.astype(np.float64) for v in voices.values()), np.zeros(()))
+    total = sum((v * train.y[:, [source[k]]] for k, v in voices.items()), np.zeros(()))
+    share = total / np.maximum(count, 1)
+    share /= np.maximum(share.sum(axis=1, keepdims=True), 1)
+    silent = (count == 0) | (count > 0).all(axis=1, keepdims=True)
+    rest = (1 - share.sum(axis=1)) / silent.sum(axis=1)
+    return np.asarray(share + silent * rest[:, None])
+
+
+def _experts(
+    train: Examples,
+    says: Mapping[int, list[Interval]],
+    share: FloatArray,
+    purchases: Purchases,
+    prices: Prices,
+) -> tuple[FloatArray, tuple[IntArray, IntArray, FloatArray]]:
+    """Return the answers (a, 5): column, interval (low, high], class, number of the purchase; and
+    the other columns (f,) of experts: their purchases (f,), and quantiles (f, KNOTS)."""
+    usual = (train.weights @ share).max()
+
+    def beyond(k: int) -> float:
+        right = train.weights @ (share * _voice(train.X, says[k], share.shape[1])).sum(axis=1)
+        return float((usual - right) / max(purchases.price[k], 1e-300))
+
+    asked = sorted(sorted(says, key=beyond)[:MOST])
+    answers = [(*interval, k) for k in asked for interval in says[k]]
+    others = [
+        (j, k)
+        for k, features in _yields(purchases, prices).items()
+        for j in (features if k in asked else ())
+        if len(np.unique(train.X[:, j][~np.isnan(train.X[:, j])])) > FEW
+    ]
+    knots = [_quantiles(train.X[:, j], train.weights) for j, _ in others]
+    column, owner = np.reshape(np.array(others, dtype=np.int64), (-1, 2)).T
     table = np.reshape(np.array(answers, dtype=np.float64), (-1, 5))
-    return table, (*rest, np.reshape(np.array(knots, dtype=np.float64), (-1, KNOTS)))
+    return table, (column, owner, np.reshape(np.array(knots, dtype=np.float64), (-1, KNOTS)))
 
 
 def _quantiles(values: Float32Array, copies: FloatArray) -> FloatArray:
@@ -192,25 +283,26 @@ def _probability(scores: FloatArray) -> FloatArray:
 
 
 def _weights(
-    Z: FloatArray, y: IntArray, copies: FloatArray, l2: float, start: FloatArray
+    Z: FloatArray, share: FloatArray, copies: FloatArray, l2: float, start: FloatArray
 ) -> FloatArray:
-    """Minimise the penalised negative log-likelihood of Z (n, K, w) by Newton's method.
+    """Minimise the penalised cross-entropy of Z (n, K, w) and shares (n, K) of classes by Newton's
+    method.
 
     The problem is strictly convex. A step that does not lower the loss is halved.
     """
-    rows, w = np.arange(len(y)), start
+    w, right = start, np.einsum("nk,nkw->nw", share, Z)
 
     def loss(w: FloatArray) -> float:
-        right = _probability(Z @ w)[rows, y]
-        return float(-copies @ np.log(np.maximum(right, 1e-300)) + l2 / 2 * w @ w)
+        logs = np.log(np.maximum(_probability(Z @ w), 1e-300))
+        return float(-copies @ (share * logs).sum(axis=1) + l2 / 2 * w @ w)
 
     before = loss(w)
     for _ in range(STEPS):
         p = _probability(Z @ w)
         mean = np.einsum("nk,nkw->nw", p, Z)
-        gradient = copies @ (mean - Z[rows, y]) + l2 * w
-        flat, share = Z.reshape(-1, Z.shape[2]), (p * copies[:, None]).reshape(-1, 1)
-        hessian = flat.T @ (flat * share) - mean.T @ (mean * copies[:, None])
+        gradient = copies @ (mean - right) + l2 * w
+        flat, weight = Z.reshape(-1, Z.shape[2]), (p * copies[:, None]).reshape(-1, 1)
+        hessian = flat.T @ (flat * weight) - mean.T @ (mean * copies[:, None])
         step = np.linalg.solve(hessian + l2 * np.eye(len(w)), gradient)
         after = loss(w - step)
         while after > before + 1e-9 * abs(before) and np.abs(step).max() > ENOUGH:
@@ -271,6 +363,8 @@ class Pool(Stored):
     knots: FloatArray  # (f, KNOTS) their quantiles
     sets: BoolArray  # (sets, E)
     classes: int
+    source: IntArray  # (E,) numbers of their sources in a choice, else (0,)
+    sources: int  # of a choice, else 0
     weights: FloatArray  # (sets, E + f + K)
     gains: FloatArray  # (points, sets, 2, E)
     price: Sequence[float]  # of cost, falling
@@ -322,19 +416,34 @@ class Pool(Stored):
     ) -> IntArray:
         """Affordable expert of the largest gain minus price, or ``STOP``, (n,)."""
         at, scores = self._scores(cells, bought)
-        powers = _powers(1 - _probability(scores).max(axis=1))
+        asked = self.sets[at]
+        powers = _powers(self.doubt(_probability(scores), self.design(cells), asked))
         unpaid = prices if prices is not None else self.prices.sensor
         unpaid = np.where(self.purchases.sensors(bought), 0.0, unpaid)
         worth, of = np.full(bought.shape, -np.inf), self.experts
         gains = self.gains[list(self.price).index(stop), at]  # (n, 2, E)
         worth[:, of] = powers[:, :1] * gains[:, 0] + powers[:, 1:] * gains[:, 1]
         worth[:, of] -= stop * (unpaid @ self.purchases.sets[of].T)
-        return self.purchases.best(worth, bought, left, LEAST)
+        # a choice needs a call
+        least = np.where(asked.any(axis=1) | (self.sources == 0), LEAST, -np.inf)
+        return self.purchases.best(worth, bought, left, least)
+
+    def doubt(self, p: FloatArray, design: FloatArray, asked: BoolArray) -> FloatArray:
+        """1 less the largest probability (n,) of a class, in a choice of a class that an expert
+        ``asked`` (n, E) speaks for."""
+        if self.sources:
+            p = p * (np.einsum("nke,ne->nk", design[:, :, : len(self.experts)], asked) > 0)
+        return np.asarray(1 - p.max(axis=1))
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """Scores by the weights of each row's set."""
+        """Scores by the weights of each row's set; in a choice those of the sources' answers."""
         _, scores = self._scores(cells, bought)
-        return scores if self.classes > 2 else scores[:, 1] - scores[:, 0]
+        if self.sources:
+            voice = self.design(cells)[:, :, : len(self.experts)]
+            values = np.where(voice.any(axis=1), np.einsum("nke,nk->ne", voice, scores), -NEVER)
+            scores = np.full((len(cells), self.sources), -2 * NEVER)
+            scores[:, self.source] = np.where(bought[:, self.experts], values, -2 * NEVER)
+        return scores if scores.shape[1] > 2 else scores[:, 1] - scores[:, 0]
 
 
 def _rank(values: FloatArray, knots: FloatArray, levels: FloatArray) -> FloatArray:

@@ -2,8 +2,8 @@
 
 It predicts the score of each source and calls the source of the largest score - lambda * price,
 with the row's own price where it is quoted. Scores are relative to the row's mean, as only
-differences count. A column of categories first gets a tree of its categories' means (``prior`` rows
-of the overall mean added); boosted trees correct them, as many as have the least squared error by
+differences count. A column of texts first gets a tree of its texts' means (``prior`` rows of the
+overall mean added); boosted trees correct them, as many as have the least squared error by
 cross-validation on training rows.
 
 Departures
@@ -54,11 +54,11 @@ class Router(OnEngine):
         splits, calls = context.splits, context.splits.calls
         free = prices.feature_price() == 0
         rows = replace(train, X=np.where(free, train.X, np.float32(np.nan)))
-        codes = np.cumsum([0, *(len(e.features) for e in splits.encodings)])[:-1]
+        starts = np.cumsum([0, *(len(e.features) for e in splits.encodings)])
         coded = [
-            int(j)
-            for j, e in zip(codes, splits.encodings, strict=True)
-            if e.texts and not e.one_hot and free[j]
+            columns
+            for start, e in zip(starts.tolist(), splits.encodings, strict=False)
+            if e.texts and free[columns := [*range(start, start + len(e.features))]].all()
         ]
         fold = np.random.default_rng([context.seed, 5]).permutation(len(train)) % FOLDS
         count = FOLDS if len(train) >= 10 * FOLDS else 0  # too few rows: tables alone
@@ -121,12 +121,12 @@ class Router(OnEngine):
         return replace(Ensemble.concat(parts), base=base), errors
 
 
-def binned(rows: Examples, coded: Sequence[int], threads: int) -> list[Binned]:
+def binned(rows: Examples, coded: Sequence[list[int]], threads: int) -> list[Binned]:
     """Return bins and words of each column of categories alone, then of all columns."""
     from bench_trees import find_bins
 
     tables = []
-    for columns in (*([j] for j in coded), [*range(rows.X.shape[1])]):
+    for columns in (*coded, [*range(rows.X.shape[1])]):
         X = np.full_like(rows.X, np.nan)
         X[:, columns] = rows.X[:, columns]
         bins = find_bins(X, 255, rows.multiplicity, threads)

@@ -10,6 +10,7 @@ beats on training rows in both score and price.
 
 Departures
 - FrugalGPT trains a scorer of answers; here the call's own confidence is the scorer.
+- Nothing is cross-fitted, as no model of ``train`` enters a confidence.
 - It searches thresholds by gradients of a relaxed problem; here all of a small grid are tried, and
   validation rows choose among the points.
 """

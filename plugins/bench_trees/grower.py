@@ -55,6 +55,7 @@ from bench_trees.kernels.tree import (
     Descent,
     Extent,
     Newton,
+    TreeData,
     grow,
 )
 from bench_trees.penalties import Account, Ledger
@@ -284,9 +285,9 @@ class Grower:
         rules = self._rules()
         while True:
             owed = self._owed()
-            shared = self.tree, self.rows, self.usable, self.sums, rules, owed, self.carried
-            with self._helped(shared, newton, extent):
-                request = grow(*shared, newton, self.out, extent, descent, self.scratch)
+            data = TreeData(self.tree, self.rows, self.usable, self.sums, rules, owed, self.carried)
+            with self._helped(data, newton, extent):
+                request = grow(data, newton, self.out, extent, descent, self.scratch)
             if request == DONE:
                 break
             if request == DIVERGED:
@@ -307,7 +308,7 @@ class Grower:
         return self._grown()
 
     @contextmanager
-    def _helped(self, shared: tuple[Any, ...], newton: Newton, extent: Extent) -> Iterator[None]:
+    def _helped(self, data: TreeData, newton: Newton, extent: Extent) -> Iterator[None]:
         """Let other threads help to grow trees."""
         queue = extent.queue
         if len(queue) == 0:
@@ -317,7 +318,7 @@ class Grower:
         help_out, out = extent._replace(helper=True), self.out
 
         def help_grow() -> None:
-            grow(*shared, newton, out, help_out, OTHER, np.zeros(SCRATCH, np.int64))
+            grow(data, newton, out, help_out, OTHER, np.zeros(SCRATCH, np.int64))
 
         with self.pool.beside(help_grow):
             try:

@@ -126,15 +126,14 @@ def within_budget(
     """Yield, for one data set, the learners within a budget, and commands that train the winner;
     for several budgets the winner at each."""
     from bench_core.leaderboard.draws import uses_of
-    from bench_core.metrics.rows import TOTAL_COST
     from bench_core.results.budgets import Budget, limit_words
     from bench_reports.best import RUN, VALIDATION, selections
 
     info, frame, name = choice.info, choice.frame, choice.dataset
     judge, first = choice.metric.name, answers[0]
     if any(answer.found for answer in answers):
-        best = "least" if judge == TOTAL_COST else "best"
-        title = f"{best} {judge} {limit_words(first.limit, judge, info.reference)}"
+        best = "least" if choice.metric.in_money else "best"
+        title = f"{best} {judge} {limit_words(first.limit, judge, choice.reference)}"
         shown, titles = first.found, ["learner", judge, "±", "cost", *VALIDATION, *RUN]
         if len(answers) > 1:
             title, titles = f"{best} {judge} at each budget", ["budget", *titles[:4], "at"]
@@ -153,7 +152,7 @@ def within_budget(
         if not answer.found:
             yield f"{name}: {choice.why_not(answer.limit)}"
     yield from unmeasured(info, frame, [answer.limit for answer in answers], store)
-    if first.found and len(answers) == 1 and judge != TOTAL_COST:
+    if first.found and len(answers) == 1 and not choice.metric.in_money:
         free = choice.at(Budget(math.inf)).found
         costs = {selection.learner: selection.pick.valid_cost for selection in free}
         if costs == {selection.learner: selection.pick.valid_cost for selection in first.found}:
@@ -179,7 +178,7 @@ def at_quality(
 
     info, (rows, target) = choice.info, (answers[0].found, answers[0].limit)
     assert isinstance(target, Target)
-    words = target.words(choice.metric.name, info.reference)
+    words = target.words(choice.metric.name, choice.reference)
     yield from notices(replace(info, datasets=tuple(uses_of(info, choice.dataset))))
     if not any(row.sure for row in rows):
         yield f"{choice.dataset}: {choice.why_not(target)}"
@@ -197,7 +196,7 @@ def at_quality(
     if any(not row.sure for row in rows):
         yield f"% sure: the probability that the likeliest model will {verb} it"
     if any(row.saved.lost for row in rows):
-        below = lost_words(lost_below(target.amount), info.reference, choice.metric.name)
+        below = lost_words(lost_below(target.amount), choice.reference, choice.metric.name)
         yield f"!: {below}"
     if rows[0].sure:
         yield from model_of(choice, rows[0], plugins, store)

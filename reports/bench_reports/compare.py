@@ -204,7 +204,7 @@ def _answer(
 ) -> Iterator[Table | str]:
     """Yield the pairs of a data set within a limit as a table, with sentences; ``records`` gets a
     row of a file for each."""
-    from bench_core.leaderboard.draws import primary_metric, uses_of
+    from bench_core.leaderboard.draws import primary_metric, reference_of, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
     from bench_core.statistics.repeats import on_same_rows
@@ -213,7 +213,7 @@ def _answer(
     repeats, pairs, others = pairs_within(
         info, store, frame, dataset, names, limit, interest=interest, against=against
     )
-    words = limit_words(limit, judge.name, info.reference)
+    words = limit_words(limit, judge.name, reference_of(info, dataset))
     at = re.sub("^within", "at a cost of", words)
     number, unit = use.units("test")
     what = at if limit.kind == "quality" else f"{judge.name} {at}"

@@ -102,7 +102,7 @@ def page(
         (
             board,
             table_columns(board, registry),
-            [row for row in board.rows if row.learner in learners],
+            [*(row for row in board.rows if row.learner in learners), *board.sources],
         )
         if board.rows and views[board.dataset]
         else (board, [], [])
@@ -239,7 +239,7 @@ def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[
     best, title = named[f"best {board.metric}"], f"{CONFIDENCE} interval"
 
     def rank(row: Row) -> str:
-        return row.standing.rank.replace("-", "–") or places[row.learner]
+        return row.standing.rank.replace("-", "–") or places.get(row.learner, "-")
 
     def ends(row: Row) -> str:
         return interval(row.standing.interval, quality)

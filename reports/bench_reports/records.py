@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import UNREACHABLE
 from bench_core.leaderboard.columns import QUALITY, columns, standing_fields
 from bench_core.leaderboard.conclusion import conclusion, over_datasets, overall_conclusion
 from bench_core.leaderboard.reports import paragraph
@@ -56,9 +58,12 @@ def write_csv(
 
 def _records(board: Board, panels: Panels) -> Iterator[dict[str, float | str]]:
     tests = [panels.p_values(board, at.budget) for at in board.at]
-    for row, standings in board.lines():
+    sources = ((row, (row.standing,)) for row in board.sources)  # at any cost alone
+    for row, standings in chain(board.lines(), sources):
         role = "reference" if row.reference else "baseline" if row.baseline else ""
-        for at, standing, differences in zip(board.at, standings, tests, strict=True):
+        role = UNREACHABLE if UNREACHABLE in row.marks else role
+        there = slice(-len(standings), None)
+        for at, standing, differences in zip(board.at[there], standings, tests[there], strict=True):
             test = differences.get(row.learner)
             yield {
                 "dataset": board.dataset,
@@ -131,6 +136,10 @@ def _board(board: Board, registry: Registry | None) -> dict[str, Any]:
         "notes": [*board.remarks()],
         "budgets": [at.budget for at in board.at],
         "learners": [_learner(board, row, standings, registry) for row, standings in board.lines()],
+        "sources": [
+            {"source": row.learner, QUALITY: row.best.quality, "cost": row.best.cost}
+            for row in board.sources
+        ],
         "failures": [asdict(failure) for failure in board.failures],
     }
 

@@ -15,6 +15,7 @@ from bench_core.leaderboard.board import (
     FALLS,
     LOST,
     OVER,
+    UNREACHABLE,
     Board,
     Row,
     notice,
@@ -71,6 +72,7 @@ MEANINGS = {
     AT_EDGE: "the best value ends the range that was tried: try values beyond",
     DIVERGED: "training diverged and was stopped; no saving is measured against it",
     OVER: f"mean cost on test is above the budget by more than its {CONFIDENCE} interval",
+    UNREACHABLE: "takes the best answer of each row after seeing all, luck included",
     FALLS: "worse on test than on validation by more than chance (p <= .001): test rows differ, "
     "or validation rows were trained on",
 }
@@ -177,7 +179,7 @@ def mark_lines(board: Board) -> list[str]:
     """Return a line for each mark with the rows that have it and its meaning, and for audits if
     they differ."""
     learners: dict[str, list[str]] = {}
-    for row in board.rows:
+    for row in (*board.rows, *board.sources):
         # the order of rows shows who is reference and baseline
         for mark in own_marks(board, row):
             if mark != "reference":

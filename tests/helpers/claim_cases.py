@@ -29,7 +29,7 @@ def frame(*parts):
 
 
 def info(*uses, **changes):
-    own = {"run": "r", "suite": "s", "profile": "paper", "reference": "full"}
+    own = {"run": "r", "suite": "s", "profile": "paper"}
     own |= {"metrics": ("accuracy", "log_loss"), "datasets": uses, "counts": {"ok": 1}}
     own |= {"higher_is_better": {"accuracy": True, "log_loss": False}}
     return example.info(**(own | {"extra": {}, "request": {}, "absent": ()} | changes))

@@ -51,6 +51,7 @@ def use(name, **changes):
         "price_of_everything": 16948.0,
         "unit": "units",
         "metrics": ("ndcg@5",),
+        "reference": "gbrt",
     }
     return DatasetUse(name, **fields | changes)
 
@@ -65,7 +66,6 @@ def info(**changes):
         "title": "Ranking under a budget",
         "paper": "",
         "profile": "quick",
-        "reference": "gbrt",
         "accounting": "path",
         "metrics": ("ndcg@5", "accuracy", "mse"),
         "higher_is_better": {"ndcg@5": True, "accuracy": True, "mse": False},

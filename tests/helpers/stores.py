@@ -24,7 +24,6 @@ ABOUT = {
     "suite": "s",
     "title": "By hand",
     "profile": "quick",
-    "reference": "one",
     "accounting": "path",
     "metrics": ["mse"],
     "higher_is_better": {"mse": False},

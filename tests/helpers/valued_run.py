@@ -83,12 +83,16 @@ class ValuedRun:
         names = {str(row["dataset"]): str(row["accounting"]) for row in self.rows}
         same = {name: name.partition("(")[0] * ("(" in name) for name in names}
         uses = tuple(
-            example.use(name, metrics=("accuracy",), accounting=accounting, same_as=same[name])
+            example.use(
+                name,
+                metrics=("accuracy",),
+                accounting=accounting,
+                same_as=same[name],
+                reference=self.reference,
+            )
             for name, accounting in names.items()
         )
-        return example.info(
-            datasets=uses, reference=self.reference, baselines=self.baselines, metrics=("accuracy",)
-        )
+        return example.info(datasets=uses, baselines=self.baselines, metrics=("accuracy",))
 
     def values(self, run, *, split="test", dataset, learner="", cap=None, capped=False):
         """Like ``Store.values``, without caps, of three sensors."""

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from bench_methods.opinion_pool import OpinionPool, _weights
+from bench_methods.opinion_pool import OpinionPool, _right, _weights
 
-from bench_core import Examples, Features, SensorPrices, Task, price_list
+from bench_core import Examples, Features, SensorPrices, Splits, Task, price_list
+from bench_core.conformance.cases import fit
 from bench_core.datasets.splitting import hashed
+from bench_core.encoding import ColumnEncoding
+from bench_core.execution.predict import predict_split
 from tests.helpers.fakes import FakeContext
 
 K = 3
@@ -121,10 +124,78 @@ def test_newton_finds_the_stationary_point_of_the_penalised_likelihood():
     rng = np.random.default_rng(3)
     Z, y = rng.normal(size=(200, K, 4)), rng.integers(0, K, 200)
     copies = 1.0 + hashed(np.arange(200)) % np.uint64(3)
-    w = _weights(Z, y, copies.astype(float), 2.0, np.zeros(4))
+    w = _weights(Z, np.eye(K)[y], copies.astype(float), 2.0, np.zeros(4))
     e = np.exp(Z @ w)
     p = e / e.sum(1, keepdims=True)
     gradient = 2.0 * w
     for row in range(200):  # term by term
         gradient = gradient + copies[row] * (p[row] @ Z[row] - Z[row, y[row]])
     assert np.abs(gradient).max() < 1e-8
+
+
+def choice(texts=True, price=(1.0, 2.0, 8.0)):
+    """Scores of three sources, with their answers as texts or not at all."""
+    sources, first = ("a", "b", "c"), 0 if texts else K
+    keep = [4 * m + c for m in range(3) for c in range(first, K + 1)]
+    parts = []
+    for n, seed in ((1500, 0), (1500, 1), (5000, 2)):
+        y, answers, _ = drawn(n, seed)
+        X = experts(n, seed).X[:, keep]
+        parts.append(Examples(X, (answers == y[:, None]).astype(float)))
+    encodings = tuple(
+        e
+        for s in sources
+        for e in (ColumnEncoding(f"{s}_answer", ("x", "y", "z"), one_hot=True),
+                  ColumnEncoding(f"{s}_sure"))[0 if texts else 1 :]
+    )  # fmt: skip
+    width = len(keep) // 3
+    paid = SensorPrices(
+        np.arange(3 * width + 1, dtype=np.int32),
+        np.repeat(np.arange(3), width).astype(np.int32),
+        np.array(price),
+        np.ones(3 * width),
+    )
+    names = tuple(name for e in encodings for name in e.features)
+    return Splits(
+        *parts, paid, encodings=encodings, feature_names=names, class_names=sources
+    ).complete()
+
+
+def scores_of(splits, **settings):
+    """Mean cost and score of each point on test rows; each row buys what it returns."""
+    model = fit(OpinionPool(**settings), splits)
+    calls = splits.calls.tolist()
+    path = predict_split(model, splits.test, splits.costs, splits.classes, calls=calls)
+    y = splits.test.y
+    scores = [y[np.arange(len(y)), s.argmax(axis=1)].mean() for s in path.scores]
+    return np.column_stack([path.cost.mean(axis=1), scores])
+
+
+def test_a_choice_returns_a_source_whose_answer_others_share():
+    splits = choice()
+    points, y = scores_of(splits), splits.test.y
+    assert points[0, 0] == 1.0  # a row without a call has no answer
+    assert points[-1, 1] > y.mean(axis=0).max() + 0.02
+    # sources that answer in other words can only be kept or left
+    alone = scores_of(choice(texts=False))
+    assert points[-1, 1] > alone[-1, 1] + 0.01
+    assert alone[-1, 1] > y.mean(axis=0).max()
+
+
+def test_a_free_source_can_be_returned():
+    points = scores_of(choice(price=(0.0, 2.0, 8.0)), calls=2, points=8, parts=2)
+    assert points[0, 0] == 0.0
+    assert points[0, 1] > 0.4
+    assert points[-1, 1] > points[0, 1] + 0.1
+
+
+def test_a_class_is_right_as_far_as_its_sources_score():
+    voices = {
+        7: np.array([[1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]], dtype=bool),
+        8: np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]], dtype=bool),
+    }
+    y = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    rows = Examples(np.zeros((3, 1), np.float32), y)
+    # both right; both wrong: the other classes share; both right in their own words
+    expected = [[1, 0, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0]]
+    assert _right(rows, voices, {7: 0, 8: 1}).tolist() == expected

@@ -83,6 +83,7 @@ def write(path, trials):
         {
             "name": f"data-{d}",
             "task": "ranking",
+            "reference": "learner-0",
             "fold": 0,
             "seed": seed,
             "fingerprint": f"{d:064x}",
@@ -99,7 +100,6 @@ def write(path, trials):
         **ABOUT,
         "suite": "large",
         "title": "Many trials",
-        "reference": "learner-0",
         "metrics": ["ndcg@5", "precision@5"],
         "higher_is_better": {"ndcg@5": True, "precision@5": True},
         "datasets": uses,

@@ -120,15 +120,21 @@ class Extent(NamedTuple):
     helper: bool  # of the thread that grows trees
 
 
+class TreeData(NamedTuple):
+    """A growing tree, its rows and its charges, which all threads share."""
+
+    tree: Growing
+    rows: Rows
+    usable: UsableFeatures
+    sums: Sums
+    rules: Rules
+    owed: Owed
+    carried: Carried
+
+
 @calling()
 def grow(
-    tree: Growing,
-    rows: Rows,
-    usable: UsableFeatures,
-    sums: Sums,
-    rules: Rules,
-    owed: Owed,
-    carried: Carried,
+    data: TreeData,
     newton: Newton,
     out: GrownTree,
     extent: Extent,
@@ -146,11 +152,12 @@ def grow(
     and for another tree. The next call needs the request in ANSWERED. ``scratch``: see
     ``accumulate``.
     """
-    # one way out, and no tuple of tuples: else numba takes twice as long to compile it
+    # one way out: else numba takes twice as long to compile it
+    tree, rows, usable, sums, rules, owed, carried = data
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     request, answered = GROWING, state[ANSWERED]
     if extent.helper:
-        _do(tree, rows, usable, sums, rules, owed, carried, extent, ZERO, ZERO, scratch)
+        _do(data, extent, ZERO, ZERO, scratch)
         request = DONE
     while request == GROWING:
         if state[NODES] == 0:
@@ -168,7 +175,7 @@ def grow(
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
                 large = _cells(tree, carried) * len(usable.features) > extent.cells
                 parts = min(extent.parts if large else 1, len(usable.groups))
-                _do(tree, rows, usable, sums, rules, owed, carried, extent, SCORING, parts, scratch)
+                _do(data, extent, SCORING, parts, scratch)
                 for i in range(state[WAITING]):
                     for column in range(SMALL_NODE, LARGE_NODE + 1):
                         if work[i, column] >= 0:
@@ -185,7 +192,7 @@ def grow(
             if charged and answered != PAY:
                 request = PAY
                 continue
-            _do(tree, rows, usable, sums, rules, owed, carried, extent, DIVIDING, count, scratch)
+            _do(data, extent, DIVIDING, count, scratch)
             answered = DONE
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
@@ -204,8 +211,7 @@ def grow(
                 cells = (len(rows.order) - carried.state[MOVED]) * words
                 carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
             elif state[NODES] > 1:
-                rate = descent.learning_rate
-                _step_by_sums(tree, rows, newton, rules.l2, out, first, leaf, rate)
+                _step_by_sums(tree, rows, newton, rules.l2, out, first, leaf, descent.learning_rate)
             state[TREES] += 1
             state[WRITTEN] += state[NODES]
             if len(newton.y) > 0 and not _next_gradients(tree, newton, rows.copies):
@@ -221,21 +227,9 @@ def grow(
 
 
 @inner
-def _do(
-    tree: Growing,
-    rows: Rows,
-    usable: UsableFeatures,
-    sums: Sums,
-    rules: Rules,
-    owed: Owed,
-    carried: Carried,
-    extent: Extent,
-    kind: int,
-    parts: int,
-    scratch: Int64Array,
-) -> None:
+def _do(data: TreeData, extent: Extent, kind: int, parts: int, scratch: Int64Array) -> None:
     """Do all parts of a task, together with the helpers; a helper does parts of any task."""
-    queue, helper = extent.queue, extent.helper
+    queue, helper, rows = extent.queue, extent.helper, data.rows
     worth = parts > 1 and (kind == SCORING or len(rows.order) > NEAR)
     shared = helper or (len(queue) > 0 and worth)
     if shared and not helper:
@@ -249,11 +243,10 @@ def _do(
             break
         left -= 1
         if kind == SCORING:
-            words = len(usable.groups)
-            start, stop = left * words // parts, (left + 1) * words // parts
-            _score(tree, rows, usable, sums, rules, owed, carried, start, stop, scratch)
+            words = len(data.usable.groups)
+            _score(data, left * words // parts, (left + 1) * words // parts, scratch)
         else:
-            move = tree.moves[left]
+            move = data.tree.moves[left]
             _partition(rows.words, move, rows.order, rows.spare)
             if move[SCORABLE]:
                 _gather(move, rows.order, rows.values, rows.in_order)
@@ -262,26 +255,16 @@ def _do(
 
 
 @inner
-def _score(
-    tree: Growing,
-    rows: Rows,
-    usable: UsableFeatures,
-    sums: Sums,
-    rules: Rules,
-    owed: Owed,
-    carried: Carried,
-    start: int,
-    stop: int,
-    scratch: Int64Array,
-) -> None:
+def _score(data: TreeData, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for the words start:stop."""
+    tree, rows, sums, carried = data.tree, data.rows, data.sums, data.carried
     work, groups, hist, first = (
         tree.work[: tree.state[WAITING]],
-        usable.groups,
+        data.usable.groups,
         sums.hist,
         sums.first,
     )
-    features = usable.features[usable.begins[start] : usable.begins[stop]]
+    features = data.usable.features[data.usable.begins[start] : data.usable.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
     order, values, pairs = rows.order, rows.in_order, work
     is_root = work[0, LARGE] < 0
@@ -298,7 +281,7 @@ def _score(
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
                 hist[work[0, SMALL], channel, b] = hist[ROOT, channel, b]
-    best_cuts(sums, work, features, rules, owed, tree.cuts)
+    best_cuts(sums, work, features, data.rules, data.owed, tree.cuts)
 
 
 @njit(inline="always")

@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 function prepare(data) {
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   for (const head of document.querySelectorAll("th[data-first]")) head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
-  for (const name of document.querySelectorAll(".board tbody th")) {
+  for (const name of document.querySelectorAll(".board tr[data-l] th")) {
     const { css, mark } = look(data, Number(name.parentElement.dataset.l));
     name.insertAdjacentHTML("afterbegin", `<span class="t ${css}" aria-hidden="true">${mark}</span> `);
   }
@@ -137,7 +137,10 @@ function start(data) {
   function rerank() {
     const place = placeNow();
     const table = section().querySelector("table.board");
-    const own = new Map([...table.tBodies[0].rows].map((r) => [Number(r.dataset.l), r]));
+    const rows = [...table.tBodies[0].rows];
+    const own = new Map(rows.filter((r) => r.dataset.l).map((r) => [Number(r.dataset.l), r]));
+    // sources of a choice alone, and its oracle, are no learners
+    for (const r of rows) if (!r.dataset.l) r.hidden = view().metric !== set().views[0].metric;
     const column = Object.fromEntries([...table.tHead.rows[0].cells].map((h, i) => [h.dataset.is, i]));
     const head = table.tHead.rows[0].cells[column.quality];
     head.querySelector("button").textContent = view().metric;

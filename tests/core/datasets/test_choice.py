@@ -117,11 +117,13 @@ def choice(scores, names=("a", "b"), features=("a", "b_sure", "b")):
     return Splits(*parts, prices, class_names=names, feature_names=features).complete()
 
 
-def test_notes_show_each_source_alone_and_the_oracle():
+def test_each_source_alone_and_the_oracle_have_scores_and_costs_on_test():
     # a costs 1, b 3; row 0 is answered by b alone, in row 1 a is better
-    note = str(choice([[0, 1], [0.5, 0.25]]).all_notes[-1])
-    assert note.startswith("alone on test rows: a 0.250 at 1, b 0.625 at 3, oracle (")
-    assert note.endswith(") 0.750 at 2")
+    assert choice([[0, 1], [0.5, 0.25]]).sources == {
+        "a alone": {"score": 0.25, "regret": 0.5, "cost": 1.0},
+        "b alone": {"score": 0.625, "regret": 0.125, "cost": 3.0},
+        "oracle": {"score": 0.75, "regret": 0.0, "cost": 2.0},
+    }
 
 
 def test_splits_of_a_plugin_are_checked():

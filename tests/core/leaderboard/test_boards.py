@@ -16,6 +16,7 @@ from scipy import stats
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
 from bench_core.leaderboard.certainty import standings
+from bench_core.leaderboard.columns import shown_rows
 from bench_core.leaderboard.conclusion import conclusion
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws, primary_metric
 from bench_core.leaderboard.pairs import pairs_within
@@ -35,6 +36,35 @@ def sim(both):
 def row(board, learner):
     (found,) = [r for r in board.rows if r.learner == learner]
     return found
+
+
+def test_sources_alone_and_the_oracle_are_last_rows_and_never_the_answer():
+    cheap, good = ({"score": 0.5, "regret": 0.3, "cost": 1.0}, {"score": 0.7, "cost": 5.0})
+    oracle = {"score": 0.8, "regret": 0.0, "cost": 0.5}
+    seeds = [
+        {"good alone": good | {"regret": 0.1}, "cheap alone": cheap, "oracle": oracle},
+        {"good alone": good | {"regret": 0.3}, "cheap alone": cheap, "oracle": oracle},
+    ]
+    for metric, higher, of_good in (("score", True, 0.7), ("regret", False, 0.2)):
+        frame, uses = [], []
+        for seed, sources in enumerate(seeds):
+            about = {"metrics": (metric,), "reference": "best-single", "sources": sources}
+            uses.append(example.use("d", seed=seed, task="choice", **about))
+            for name, points in (("best-single", [(0.65, 4.0)]), ("cascade", [(0.66, 3.0)])):
+                points = [({"k": k}, quality, cost) for k, (quality, cost) in enumerate(points)]
+                frame += example.rows("d", name, {}, points, metric=metric, seed=seed)
+        info = example.info(datasets=tuple(uses), higher_is_better={metric: higher})
+        (board,) = boards(info, pd.DataFrame(frame))
+        assert [(r.learner, r.best.cost) for r in board.sources] == [
+            *(("cheap alone", 1.0), ("good alone", 5.0), ("oracle", 0.5))
+        ]
+        assert board.sources[1].best.quality == pytest.approx(of_good)
+        last = [(r.learner, board.marks_of(r)) for r in shown_rows(board)[-3:]]
+        assert last[1:] == [("good alone", ("baseline",)), ("oracle", ("baseline", "unreachable"))]
+        words = " ".join(conclusion(board))
+        assert "alone" not in words
+        assert "oracle" not in words
+        assert {r.learner for r in board.rows} == {"best-single", "cascade"}
 
 
 def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
@@ -195,7 +225,7 @@ def test_a_metric_that_is_better_when_lower_is_ranked_the_other_way():
 def test_without_the_reference_the_rows_are_sorted_by_quality():
     frame = example.frame()
     (board,) = boards(
-        replace(example.info(), reference="gone", datasets=(example.use("yahoo-sim"),)),
+        replace(example.info(), datasets=(example.use("yahoo-sim", reference="gone"),)),
         frame[frame["dataset"] == "yahoo-sim"],
     )
     assert board.reference == ""
@@ -235,8 +265,8 @@ def shown_within(budgets, reference="gbrt", cheapest=0.0):
     cap = frame["point"].map(lambda point: 3.0 if "cap" in point else math.nan)
     twice = 2 * frame["cost"]
     frame = frame.assign(cost_max=twice.clip(upper=cap), cap=cap)
-    use = example.use("d", budgets=budgets, cheapest_price=cheapest)
-    info = example.info(datasets=(use,), reference=reference)
+    use = example.use("d", budgets=budgets, cheapest_price=cheapest, reference=reference)
+    info = example.info(datasets=(use,))
     (board,) = boards(info, frame)
     return board, board.rows[0]
 

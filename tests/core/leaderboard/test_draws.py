@@ -35,7 +35,8 @@ def of_run(run, **more):
 
 def draws_without_values(data, *, reference="gbrt", metric="ndcg@5", higher=True):
     directions = {"metrics": (metric,), "higher_is_better": {metric: higher}}
-    info = example.info(reference=reference, datasets=(), **directions)
+    use = example.use("yahoo", reference=reference, metrics=(metric,))
+    info = example.info(datasets=(use,), **directions)
     return Draws(info, None, data, "yahoo")
 
 

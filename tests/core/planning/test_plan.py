@@ -8,6 +8,7 @@ import pytest
 from helpers.kit import refused
 from helpers.toys import Prefix
 
+from bench_core import Task
 from bench_core.api import plan
 
 PLUGINS = ("helpers.toys",)
@@ -297,17 +298,23 @@ def test_the_time_is_unknown_before_anything_was_timed(home):
     assert seen == (2 * 7, 0, 0.0, 0.0)
 
 
+def reference(plan):
+    """The learner that savings on each data set are measured against."""
+    (name,) = {use.reference for use in plan.datasets}
+    return name
+
+
 def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(home):
     p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked"])
-    assert p.reference == ""
+    assert reference(p) == ""
     p = made(data="toy-rank", learners=["toy-prefix"], reference="toy-stacked")
-    assert p.reference == "toy-stacked"
+    assert reference(p) == "toy-stacked"
     assert next(t.learner for t in p.trials) == "toy-stacked"
 
 
 def test_a_named_reference_takes_the_place_of_the_suites(suite):
     p = made(suite="toys", learners="toy-stacked", reference="toy-stacked")
-    assert p.reference == "toy-stacked"
+    assert reference(p) == "toy-stacked"
     assert {t.learner for t in p.trials} == {"toy-stacked"}
 
 
@@ -315,7 +322,7 @@ def test_a_reference_may_be_given_as_an_object(home):
     from bench_methods.baselines import GreedyOrder
 
     p = made(data="toy-rank", learners=[GreedyOrder(trees=3)], reference="greedy-order")
-    assert (p.reference, [t.learner for t in p.trials]) == ("greedy-order", ["greedy-order"])
+    assert (reference(p), [t.learner for t in p.trials]) == ("greedy-order", ["greedy-order"])
 
 
 def with_baselines(suite):
@@ -328,7 +335,7 @@ def test_a_suites_baselines_are_on_every_board_of_it(suite):
     learners = list(dict.fromkeys(t.learner for t in p.trials))
     assert learners == ["toy-prefix", "toy-stacked", "constant", "greedy-order"]
     assert p.baselines == ("constant", "greedy-order")
-    assert p.reference == "toy-prefix"
+    assert reference(p) == "toy-prefix"
 
 
 def test_a_baseline_that_was_asked_for_is_there_once_by_name_or_as_an_object(suite):
@@ -353,13 +360,37 @@ def test_a_learner_with_a_trade_off_gets_the_default_grid_unless_one_fit_sweeps_
 
 
 def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_baseline(home):
-    def reference(*learners):
-        return str(made(data="digits", learners=list(learners)).reference)
+    def among(*learners):
+        return reference(made(data="digits", learners=list(learners)))
 
-    assert reference("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
-    assert reference("miser", "constant", "greedy-order") == ""
-    assert reference("miser", "rbf-svm", "constant") == ""
-    assert reference("forward-selection") == reference("random-forest", "cost-tree") == ""
+    assert among("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
+    assert among("miser", "constant", "greedy-order") == ""
+    assert among("miser", "rbf-svm", "constant") == ""
+    assert among("forward-selection") == among("random-forest", "cost-tree") == ""
+
+
+@pytest.mark.parametrize(
+    ("named", "letters", "answers"),
+    [
+        ("", "gbrt", "best-single"),
+        ("miser", "miser", "best-single"),
+        ("cascade", "gbrt", "cascade"),
+    ],
+)
+def test_each_task_has_its_reference(home, named, letters, answers):
+    lines = [f"{x},{x % 2},{x % 3 / 2},{'ABC'[x % 3]}" for x in range(60)]
+    (home / "calls.csv").write_text("\n".join(["words,big_score,small_score,letter", *lines]))
+    (home / "datasets.toml").write_text(
+        '[answers]\nfile = "calls.csv"\nchoose = ["*_score"]\ndrop = ["letter"]\n'
+        '[letters-of]\nfile = "calls.csv"\ntask = "multiclass"\nlabel = "letter"\n'
+    )
+    learners = ["gbrt", "miser", "cascade", "best-single"]
+    p = made(data=["answers", "letters-of"], learners=learners, reference=named, data_dir=str(home))
+    assert {use.name: use.reference for use in p.datasets} == {
+        "answers": answers,
+        "letters-of": letters,
+    }
+    assert not [note for note in p.notes if "no saving" in note or "relative to" in note]
 
 
 @dataclass(frozen=True)
@@ -368,13 +399,14 @@ class Another(Prefix):
 
     name: ClassVar[str] = "another"
     role: ClassVar[str] = "reference"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
 
 def test_a_plugin_of_that_role_takes_away_no_reference(home):
     p = made(data="digits", learners=[Another(), "gbrt", "miser"])
-    assert p.reference == "gbrt"
+    assert reference(p) == "gbrt"
     assert [note for note in p.notes if "savings are relative to gbrt" in note]
-    assert made(data="digits", learners=[Another(), "miser"]).reference == "another"
+    assert reference(made(data="digits", learners=[Another(), "miser"])) == "another"
 
 
 def test_a_unit_trains_nothing_anew(home):

@@ -205,7 +205,7 @@ def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(home, m
     asked = {"learners": ["toy-stacked", "toy-prefix"], "reference": "toy-stacked"}
     p = made_of_ranking(**asked)
     rows = p.datasets[0].rows["train"]
-    assert p.reference == "toy-stacked"
+    assert p.datasets[0].reference == "toy-stacked"
     for most, splits in ((rows, ("train", "valid", "test")), (rows - 1, ("valid", "test"))):
         monkeypatch.setattr(planner, "CHEAP_TRAINING_ROWS", most)
         found = {t.learner: t.splits for t in made_of_ranking(**asked).trials}
@@ -309,7 +309,7 @@ USE = DatasetUse(
 
 def planned(fits, trials, **more):
     return Plan(
-        suite="", title="", profile="quick", reference="", accounting="path", metrics=("m",),
+        suite="", title="", profile="quick", accounting="path", metrics=("m",),
         higher_is_better={"m": True}, datasets=(USE,), run="r", fits=tuple(fits),
         trials=tuple(trials), **more,
     )  # fmt: skip

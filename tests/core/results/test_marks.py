@@ -99,7 +99,7 @@ def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_
 def test_the_export_marks_the_point_that_validation_chose_and_no_other():
     frame = pd.DataFrame(rows("a", {1: 0.5, 2: 0.7}) + rows("b", {1: 0.9, 2: 0.7}))
     use = DatasetUse("d", metrics=("auc",), ends={"b": {"tradeoff": [0.1, 1.0]}})
-    info = SimpleNamespace(datasets=(use,), higher_is_better={"auc": True})
+    info = SimpleNamespace(datasets=(use,), higher_is_better={"auc": True}, in_money=())
     found = with_choices(frame, info).set_index(["learner", "point", "split"])["chosen"]
     for split in ("valid", "test"):
         assert found["a", '{"trees": 2}', split] == "best; not converged"

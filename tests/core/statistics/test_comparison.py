@@ -103,6 +103,13 @@ def test_interval_and_p_agree_with_students_on_normal_values():
     assert ours.equivalent == pytest.approx(np.diff(within)[0], abs=0.015)
 
 
+def test_an_interval_of_few_rows_is_as_wide_as_students():
+    values = np.random.default_rng(2).normal(3, 1, 25)
+    low, high = interval(level_of(values, resamples=20_000), np.ones(1))
+    wanted = 2 * stats.t(24).ppf(0.975) * values.std() / 5  # the normal's is 5% narrower
+    assert high - low == pytest.approx(wanted, rel=0.025)
+
+
 def test_an_interval_contains_its_value_where_nearly_all_draws_are_equal():
     # 990 draws are the observed 1, ten are .9: around their mean it would begin at 1.001
     draws = np.ones((1, 1001))
