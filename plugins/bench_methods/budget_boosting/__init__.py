@@ -141,12 +141,17 @@ class BudgetBoosting(BoostedTrees):
             stages.append(converged(start, features, settings, self.trees, chunk=CHUNK))
         context.progress(1, 1)
         empty = np.zeros(prices.features, dtype=bool)
-        model = assembled(stages, [empty, *sets], whole)
+        # stage 0 is the constant
+        chains = [[1 + k for k in chain] for chain in chains]
+        # under a cap a row follows the path while it can pay: nested sets come first, and all
+        # features again last, so that no smaller set answers after them
+        order, last = dict.fromkeys([0, *chains[-1], *range(len(stages))]), len(stages) - 1
+        routes = [Route([k], {"stage": k}) for k in order]
+        routes.append(Route([last], {"stage": last, "threshold": 1.0}))
+        model = assembled(stages, [empty, *sets], whole, routes)
         classes = context.task in (Task.BINARY, Task.MULTICLASS)
         if not self.exits or not classes:
             return model
-        # stage 0 is the constant
-        chains = [[1 + k for k in chain] for chain in chains]
         return with_exits(model, stages, chains, context.metric)
 
     def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
@@ -274,7 +279,9 @@ def luck(fits: Fits) -> float:
     return LUCK * (2 * abs(mean_loss(fits)) if fits[0].subsets.loss_name == "squared" else 1.0)
 
 
-def assembled(stages: Sequence[Fits], sets: Sequence[BoolArray], whole: Subsets) -> NestedBoosters:
+def assembled(
+    stages: Sequence[Fits], sets: Sequence[BoolArray], whole: Subsets, routes: Sequence[Route]
+) -> NestedBoosters:
     """The boosters of all stages as one ensemble; one per stage if evaluation has a price."""
     from bench_trees import Ensemble
 
@@ -287,7 +294,6 @@ def assembled(stages: Sequence[Fits], sets: Sequence[BoolArray], whole: Subsets)
         parts += [trees for booster in boosters[:members] for trees in booster.parts]
         start.append(sum(trees.trees for trees in parts))
     facts = {"sets": [np.flatnonzero(features).tolist() for features in sets]}
-    routes = [Route([k], {"stage": k}) for k in range(len(stages))]
     averaged = np.full(len(stages), members)
     return NestedBoosters(Ensemble.concat(parts), np.array(start), averaged, prices, routes, facts)
 

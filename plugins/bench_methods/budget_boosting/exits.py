@@ -52,13 +52,13 @@ def with_exits(
                 leave = np.vstack([before > t, np.ones((1, len(rows)), dtype=bool)]).argmax(axis=0)
                 reached = scores[np.array(chain)[leave], :, each].T
                 points.append(point(cost[leave, each], reached, (c, last, t)))
-    best, routes = spread(frontier(points), MOST_POINTS - len(stages)), list(model.routes)
+    best, routes = spread(frontier(points), MOST_POINTS - len(model.routes)), list(model.routes)
     for c, chain in enumerate(chains):
         exits = [(last, t) for of, last, t in best if of == c]
         if exits:
             values = [[t if k < last else 0.0 for k in range(len(chain) - 1)] for last, t in exits]
             names = [{"stage": chain[last], "threshold": t, "chain": c} for last, t in exits]
-            routes.insert(0, Route(chain, values=values, points=names))
+            routes.insert(-1, Route(chain, values=values, points=names))
     return replace(model, routes=routes)
 
 

@@ -13,6 +13,7 @@ from helpers.toys import ALL_TASKS
 from bench_core import Examples, Prices, Splits, Task, price_list
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit, with_copies
+from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
 
 QUICK = {"trees": 40, "leaves": 4}
@@ -55,6 +56,16 @@ def test_features_are_bought_by_gain_per_price_and_rows_pay_for_those_that_they_
     cost, right = reached(splits, exits=False)
     # feature 2 alone, one of the first purchases
     assert cost[right > 0.99].min() == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(("cap", "right"), [(0.5, 0.5), (2, 0.75), (11, 1.0), (16, 1.0)])
+def test_under_a_cap_a_row_has_the_largest_nested_set_within_it(cap, right):
+    """Feature 1 alone is right for half the rows, the others are guessed."""
+    splits = screened()
+    caps = Caps((cap,), splits.constant)
+    model = fit(BudgetBoosting(**QUICK), splits)
+    path = predict_split(model, splits.test, splits.prices, 2, caps=caps)
+    assert ((path.scores[-2] > 0) == splits.test.y).mean() == pytest.approx(right, abs=0.03)
 
 
 def test_few_validation_rows_are_joined_by_held_out_parts_whose_boosters_are_averaged():
