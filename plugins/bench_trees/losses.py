@@ -14,7 +14,7 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array, frozen
 from bench_trees.kernels.gradients import class_gradients
-from bench_trees.kernels.lambdarank import LONG, Ranking, lambdas
+from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
 FEW_ROWS = 8192
@@ -198,7 +198,8 @@ class LambdaRank:
         # a few pieces for each thread, as queries of one length are adjacent; fewer than FEW_ROWS,
         # some 0.2 ms, are not worth a thread
         pieces = max(1, min(4 * pool.threads, len(f) // FEW_ROWS))
-        pool.run(piece, len(ranking.lengths), max(1, -(-len(ranking.lengths) // pieces)))
+        blocks = -(-len(ranking.lengths) // LANES)
+        pool.run(piece, len(ranking.lengths), max(1, -(-blocks // pieces)) * LANES)
         return gradient[None, :], hessian[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:
@@ -218,16 +219,21 @@ class LambdaRank:
         gains = gain[ideal] * discount[position] * first
         best = np.bincount(each[ideal], gains, minlength=len(lengths))
         scale = np.divide(1.0, best, out=np.zeros_like(best), where=best > 0)
+        by_length = np.argsort(lengths, kind="stable")
         share = gain * scale[each]
         if labels.multiplicity is None:
             copies = np.empty(0, np.int64)
         places = np.zeros(n, np.int64)
-        return Ranking(queries, lengths, copies, share, discount, places)
+        return Ranking(queries, lengths, by_length, copies, share, discount, places)
 
 
 def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None:
-    """Positions by falling score, ties in row order, of the long ones of these queries."""
-    for q in start + np.flatnonzero(ranking.lengths[start:stop] > LONG):
+    """Positions by falling score, ties in row order, of queries in a block with a long one."""
+    queries = ranking.by_length[start:stop]
+    if ranking.lengths[queries[-1]] <= LONG:
+        return
+    short = int(np.searchsorted(ranking.lengths[queries], LONG, side="right"))
+    for q in queries[short // LANES * LANES :]:
         rows = slice(ranking.queries[q], ranking.queries[q + 1])
         order = np.argsort(-f[rows], kind="stable")
         copies = ranking.copies[rows][order] if len(ranking.copies) else np.ones_like(order)

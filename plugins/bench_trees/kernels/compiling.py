@@ -48,8 +48,6 @@ inner_dividing = _njit(**_HIDDEN, error_model="numpy")
 quotients."""
 inner_summing = _njit(**_HIDDEN, fastmath={"reassoc", "nsz"})
 """The same for sums of floats, which the compiler may split into several independent ones."""
-inner_dividing_and_summing = _njit(**_HIDDEN, error_model="numpy", fastmath={"reassoc", "nsz"})
-"""Both of these."""
 ZERO: Any = np.int64(0)
 """An argument that is not a literal, for which numba would compile a function once more."""
 ONE: Any = np.int64(1)
