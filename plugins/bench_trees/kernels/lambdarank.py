@@ -1,4 +1,8 @@
-"""Gradients of LambdaRank, several queries of similar length at a time."""
+"""Gradients of LambdaRank, several queries of similar length at a time.
+
+One query after another takes 1.3 to 1.4 times as long with 10 to 25 documents per query (a tree of
+10,000 rows 1.2 times), and .65 to .85 times with 100 to 200.
+"""
 
 import math
 from typing import NamedTuple
