@@ -191,9 +191,9 @@ def _speakers(
 def _yields(purchases: Purchases, prices: Prices) -> dict[int, list[int]]:
     """Return the features of each purchase that need no other."""
     alone = purchases.made(prices.needs.toarray() > 0)  # (d, k): purchases that a feature needs
-    lone = alone & (alone.sum(axis=1) == 1)[:, None]
+    only = alone & (alone.sum(axis=1) == 1)[:, None]
     return {
-        int(k): np.flatnonzero(lone[:, k]).tolist() for k in np.flatnonzero(purchases.price > 0)
+        int(k): np.flatnonzero(only[:, k]).tolist() for k in np.flatnonzero(purchases.price > 0)
     }
 
 
@@ -255,12 +255,12 @@ def _experts(
         right = train.weights @ (share * _voice(train.X, says[k], share.shape[1])).sum(axis=1)
         return float((usual - right) / max(purchases.price[k], 1e-300))
 
-    asked = sorted(sorted(says, key=beyond)[:MOST])
-    answers = [(*interval, k) for k in asked for interval in says[k]]
+    best = sorted(sorted(says, key=beyond)[:MOST])
+    answers = [(*interval, k) for k in best for interval in says[k]]
     others = [
         (j, k)
         for k, features in _yields(purchases, prices).items()
-        for j in (features if k in asked else ())
+        for j in (features if k in best else ())
         if len(np.unique(train.X[:, j][~np.isnan(train.X[:, j])])) > FEW
     ]
     knots = [_quantiles(train.X[:, j], train.weights) for j, _ in others]
@@ -416,8 +416,8 @@ class Pool(Stored):
     ) -> IntArray:
         """Affordable expert of the largest gain minus price, or ``STOP``, (n,)."""
         at, scores = self._scores(cells, bought)
-        asked = self.sets[at]
-        powers = _powers(self.doubt(_probability(scores), self.design(cells), asked))
+        voices = self.sets[at]
+        powers = _powers(self.doubt(_probability(scores), self.design(cells), voices))
         unpaid = prices if prices is not None else self.prices.sensor
         unpaid = np.where(self.purchases.sensors(bought), 0.0, unpaid)
         worth, of = np.full(bought.shape, -np.inf), self.experts
@@ -425,14 +425,14 @@ class Pool(Stored):
         worth[:, of] = powers[:, :1] * gains[:, 0] + powers[:, 1:] * gains[:, 1]
         worth[:, of] -= stop * (unpaid @ self.purchases.sets[of].T)
         # a choice needs a call
-        least = np.where(asked.any(axis=1) | (self.sources == 0), LEAST, -np.inf)
+        least = np.where(voices.any(axis=1) | (self.sources == 0), LEAST, -np.inf)
         return self.purchases.best(worth, bought, left, least)
 
-    def doubt(self, p: FloatArray, design: FloatArray, asked: BoolArray) -> FloatArray:
+    def doubt(self, p: FloatArray, design: FloatArray, voices: BoolArray) -> FloatArray:
         """1 less the largest probability (n,) of a class, in a choice of a class that an expert
-        ``asked`` (n, E) speaks for."""
+        of ``voices`` (n, E) speaks for."""
         if self.sources:
-            p = p * (np.einsum("nke,ne->nk", design[:, :, : len(self.experts)], asked) > 0)
+            p = p * (np.einsum("nke,ne->nk", design[:, :, : len(self.experts)], voices) > 0)
         return np.asarray(1 - p.max(axis=1))
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:

@@ -113,15 +113,18 @@ ALONE = [
 
 def in_turn():
     """Every learner with every round, each time on the task that both had least, or
-    on the one that a trouble of the round needs."""
+    on the one that a trouble of the round needs; what that task does not have, on another."""
     had = Counter()
     for name, (r, troubles) in product(sorted(LEARNERS), enumerate(ROUNDS)):
         tasks = sorted(LEARNERS[name].tasks)
-        needed = [ONLY_FOR[one] for one in troubles if ONLY_FOR.get(one) in tasks]
-        task = min(needed or tasks, key=lambda task: 4 * had[name, task] + had[r, task])
-        if met := [one for one in troubles if (name, task, one) in ALONE]:
-            had.update([(name, task), (r, task)])
-            yield name, task, met
+        while tasks and troubles:
+            needed = [ONLY_FOR[one] for one in troubles if ONLY_FOR.get(one) in tasks]
+            task = min(needed or tasks, key=lambda task: 4 * had[name, task] + had[r, task])
+            if met := [one for one in troubles if (name, task, one) in ALONE]:
+                had.update([(name, task), (r, task)])
+                yield name, task, met
+            tasks.remove(task)
+            troubles = [one for one in troubles if one not in met]
 
 
 FEW = [*in_turn()]
