@@ -229,15 +229,23 @@ def run_of(dataset, folder, real_data):
     return Store(folder / "results")
 
 
+FEW_ROWS = pytest.param(
+    "breast-cancer",
+    marks=pytest.mark.xfail(
+        strict=True,
+        reason="the cheapest learner fails on 21.5%: the choice among learners is not corrected",
+    ),
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", ["digits", "breast-cancer", "syn3", "cube"])
+@pytest.mark.parametrize("dataset", ["digits", FEW_ROWS, "syn3", "cube"])
 def test_on_four_smaller_sets_about_as_many_hold_as_of_single_points(dataset, real_data, tmp_path):
     found = divided(run_of(dataset, tmp_path, real_data), dataset)
     # 12%, for points on the bound; 115 validation rows have fewer errors than a normal bound needs;
     # the cheapest of all learners is one more choice
     for name, (_, _, wrong) in found.items():
-        few = dataset == "breast-cancer"
-        assert wrong <= ((0.25 if few else 0.19) if name == OTHERS else 0.16 if few else 0.13)
+        assert wrong <= (0.19 if name == OTHERS else 0.16 if dataset == "breast-cancer" else 0.13)
 
 
 @pytest.mark.slow
