@@ -94,6 +94,11 @@ def module_digest(name: str) -> str:
     return digest({module: _read(module, file).digest for module, file in files.items() if file})
 
 
+def source_files(module: str) -> list[Path]:
+    """Return the files of a module and of the plugin code that it imports."""
+    return [file for name in _closure([module], ()) if (file := _file_of(name))]
+
+
 def look_again() -> None:
     """Clear cached digests, so that edited files are read again."""
     importlib.invalidate_caches()

@@ -35,7 +35,8 @@ _NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since c
 SECTIONS = {
     "Measure": ("run", "plan", "work", "merge", "audit", "rerun", "reprice"),
     "Read the results": (
-        *("report", "best", "compare", "features", "export", "log", "claims", "publish"),
+        *("report", "best", "compare", "features", "export", "bundle", "log", "claims"),
+        "publish",
     ),
     "Look up": ("list", "show"),
     "Build a plugin": ("new", "check"),
@@ -48,7 +49,7 @@ SECTIONS = {
 BUILT_IN = {
     **dict.fromkeys(("plan", "work", "merge"), "jobs"),
     **dict.fromkeys(("run", "report", "audit", "rerun", "reprice"), "run"),
-    **dict.fromkeys(("export", "log", "remove"), "store"),
+    **dict.fromkeys(("export", "bundle", "log", "remove"), "store"),
     **dict.fromkeys(("list", "show"), "catalog"),
     **dict.fromkeys(("new", "check"), "authoring"),
     **{verb: verb for verb in ("data", "init", "model")},

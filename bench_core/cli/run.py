@@ -6,16 +6,19 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bench_core._io.files import at_home
+from bench_core._io.machine import installed
 from bench_core.cli import options
 from bench_core.errors import UsageError, one_line
+from bench_core.option_fields import options_of
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import Budget, limits_of
 from bench_core.terminal.tables import check_output, complain, on_terminal, write_text
@@ -67,10 +70,11 @@ def request(*, store: Path, **arguments: Any) -> RunRequest:
 
 
 @click.command("run")
+@click.argument("bundle", type=options.FILE, required=False)
 @run_options
 @options.output_option
 @options.common_options
-def run_command(output: Path | None, **arguments: Any) -> int:
+def run_command(bundle: Path | None, output: Path | None, **arguments: Any) -> int:
     """Run learners on data and show the leaderboard.
 
     Give a suite, or data sets or files of your own. The default is the data set of 'bench init' in
@@ -84,19 +88,79 @@ def run_command(output: Path | None, **arguments: Any) -> int:
       bench run --data visits.csv --label ill --task binary --metric auc
       bench run -s letters --set miser.trees=300 --set miser.tradeoff=[0.1,1,10] --seeds 0-2
       bench run -d breast-cancer -p my_module -l mine   a learner of the current folder
+      bench run run.zip           repeat a run of 'bench bundle' and compare each number
 
     Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost
     file. You may interrupt at any time: finished work is kept; repeat the command to continue.
     """
+    if bundle is not None:
+        return repeated(bundle, output, **arguments)
+    registry, result = measured(asked_for(**arguments), output)
+    return show_result(registry, result, output)
+
+
+def measured(run_request: RunRequest, output: Path | None) -> tuple[Registry, RunResult]:
+    """Carry out a request; ``output`` is the report to be written then."""
     from bench_core.execution.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
-    run_request = asked_for(**arguments)
     registry = registry_of(run_request)
     report_for(registry, output)  # fail before hours of work
     with following(GO_ON) as show:
-        result = carried_out(run_request, registry, show)
-    return show_result(registry, result, output)
+        return registry, carried_out(run_request, registry, show)
+
+
+def repeated(
+    bundle: Path,
+    output: Path | None,
+    *,
+    store: Path,
+    data_dir: str,
+    plugins: Sequence[str],
+    **more: Any,
+) -> int:
+    """Repeat the run of a bundle in a folder of its name, show the board, and compare all results.
+
+    The store is in that folder unless ``--store`` names another. Raises UsageError for options that
+    the bundle decides, and for its modules unless ``-p`` names them.
+    """
+    from bench_core.planning.bundle import unpack
+    from bench_core.results.operating_points import with_choices
+    from bench_core.results.store import Store
+
+    source = click.get_current_context().get_parameter_source
+    for option in options_of(RunRequest).values():
+        given = source(option.name) is click.core.ParameterSource.COMMANDLINE
+        if given and option.decides and option.name != "plugins":
+            raise UsageError(f"{option.flags[-1]}: {bundle} decides it; leave it out")
+    if bundle.suffix != ".zip":
+        raise UsageError(f"{bundle} is not a bundle (.zip): give data by --data, suites by --suite")
+    again = unpack(bundle, Path(bundle.stem))
+    check_modules(f"its modules are in {again.folder}/", again.request.plugins, plugins)
+    home = again.folder.absolute()
+    chosen = source("store") is not click.core.ParameterSource.DEFAULT
+    places: dict[str, Any] = {
+        "store": str(Path.cwd() / store if chosen else home / options.STORE),
+        "data_dir": str(at_home(data_dir).absolute()) if data_dir else "",
+        "plugins": plugins,
+    }
+    how = (option.name for option in options_of(RunRequest).values() if not option.decides)
+    places |= {name: more[name] for name in how if name in more}
+    with chdir(home):
+        options.find_plugins_here()
+        registry, result = measured(replace(again.request, **places), output)
+    if not chosen:
+        result = replace(result, store=again.folder / options.STORE)
+    status = show_result(registry, result, output)
+    kept = Store(result.store)
+    rows, lines = again.differences(with_choices(kept.frame(result.run), kept.info(result.run)))
+    for line in lines[:_SHOWN]:
+        options.note(f"  {line}")
+    same = f"all {rows} rows of the results have the same digits"
+    options.note(f"{len(lines)} of {rows} rows of the results differ" if lines else same)
+    if lines and (then := again.about["versions"]) != installed():
+        options.note(f"versions: {then} then, {installed()} now")
+    return max(status, DIFFERS) if lines else status
 
 
 @contextmanager
@@ -147,24 +211,26 @@ def interruptible() -> Iterator[list[int]]:
             signal.signal(number, was)
 
 
+def check_modules(what: str, modules: Iterable[str], allowed: Sequence[str]) -> None:
+    """Raise UsageError for modules that the user did not name: a file of somebody else must not
+    decide which code is imported."""
+    if lacking := [module for module in modules if module not in allowed]:
+        flags = " ".join(f"-p {module}" for module in lacking)
+        raise UsageError(f"the run was made with {flags}; {what}: add {flags} if you trust it")
+
+
 @contextmanager
 def doing_again(
     advice: str, run: str, *, store: Path, plugins: Sequence[str], **arguments: Any
 ) -> Iterator[tuple[RunRequest, OnEvent]]:
     """Yield the request of a verb that repeats work of a stored run, and a display of events.
 
-    Raises UsageError if the run had more plugins. A store, which may be somebody else's, must not
-    decide which code is imported.
+    Raises UsageError if the run had more plugins.
     """
     from bench_core.results.store import Store
 
-    lacking = [x for x in Store(store).info(run).request.get("plugins", ()) if x not in plugins]
-    if lacking:
-        flags = " ".join(f"-p {module}" for module in lacking)
-        raise UsageError(
-            f"the run was made with {flags}; for safety a store imports no code: add {flags} "
-            "if you trust it"
-        )
+    made_with = Store(store).info(run).request.get("plugins", ())
+    check_modules("for safety a store imports no code", made_with, plugins)
     with following(advice) as show:
         yield request(plugins=plugins, store=store, **arguments), show
 

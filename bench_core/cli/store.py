@@ -1,11 +1,11 @@
-"""``bench export``, ``log`` and ``remove``: export, inspect and delete a store's content."""
+"""``bench export``, ``bundle``, ``log`` and ``remove``: the content of a store."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,11 @@ from bench_core.terminal.wording import count, duration, run_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import Attempt
+    from bench_core.results.records import Attempt, RunInfo
+    from bench_core.results.store import Store
 
 
-def _csv(frame: pd.DataFrame) -> bytes:
+def csv_of(frame: pd.DataFrame) -> bytes:
     """Return a header and a line for each row; texts that look like formulas are quoted."""
     # texts are categories, so each is checked once
     for name in frame.select_dtypes("category"):
@@ -54,7 +55,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 _Writer = Callable[["pd.DataFrame"], bytes]
-WRITERS: dict[str, _Writer] = {"csv": _csv, "json": _json, "parquet": _parquet}
+WRITERS: dict[str, _Writer] = {"csv": csv_of, "json": _json, "parquet": _parquet}
 
 
 @click.command("export")
@@ -88,7 +89,6 @@ def export_command(
     choose, and sensor: the share of test rows that buy it.
     """
     from bench_core.leaderboard.bought_sensors import shares
-    from bench_core.results.operating_points import with_choices
     from bench_core.results.store import Store
 
     chosen = kind or (output.suffix.lower().lstrip(".") if output else "csv")
@@ -99,12 +99,71 @@ def export_command(
     opened = Store(store)
     info = opened.info(run)
     options.note(run_line(info))
-    whole = opened.frame(info.run, compact=True) if not features else None
-    frame = shares(opened, info.run) if whole is None else with_choices(whole, info)
+    frame = shares(opened, info.run) if features else results_frame(opened, info)
     write_bytes(output or Path("-"), WRITERS[chosen](frame))
     if output is not None:
         options.note(f"wrote {output}")
     return 0
+
+
+@click.command("bundle")
+@options.run_argument
+@click.option(
+    *("-o", "--output"),
+    type=options.FILE,
+    metavar="FILE",
+    required=True,
+    help="The archive, such as run.zip.",
+)
+@click.option("--with-data", is_flag=True, help="Include your data files, too.")
+@options.no_progress_option
+@options.store_option
+@options.common_options
+def bundle_command(run: str, output: Path, with_data: bool, **arguments: Any) -> None:
+    """Write RUN, with all that repeats it elsewhere, as one archive.
+
+    Examples:
+      bench bundle -o run.zip                  the last run
+      bench bundle 3 -o run.zip --with-data    with your data files
+      bench run run.zip                        elsewhere: repeat it and compare each number
+
+    The archive holds the run's options, your files of costs, suites, settings and modules, the
+    results, the page of the run, versions and commands. Published data are not included. Call it in
+    the folder of the run: it checks that the same trials would be planned now.
+    """
+    from tempfile import TemporaryDirectory
+
+    from bench_core.cli.run import doing_again
+    from bench_core.execution.orchestration import registry_of, same_trials
+    from bench_core.leaderboard.bought_sensors import shares
+    from bench_core.leaderboard.reports import ReportRequest, write_report
+    from bench_core.planning.bundle import RESULTS, write_bundle
+    from bench_core.results.store import Store
+
+    if output.suffix != ".zip":
+        raise UsageError(f"-o {output}: end its name in .zip")
+    with doing_again("", run, **arguments) as (here, show), TemporaryDirectory() as folder:
+        kept, registry = Store(here.store), registry_of(here)
+        info = kept.info(run)
+        same_trials(kept, info, here, registry, show)
+        page = Path(folder, "board.html")
+        write_report(registry, ReportRequest(here.store, info.run, page), options.warn)
+        results = {
+            RESULTS: csv_of(results_frame(kept, info)),
+            "features.csv": csv_of(shares(kept, info.run)),
+            page.name: page.read_bytes(),
+        }
+        contents = write_bundle(output, info, results, with_data=with_data)
+    options.note(f"wrote {output}: {', '.join([*results, *contents.files])}")
+    if contents.data and not with_data:
+        options.note(f"not included: {', '.join(contents.data)}; --with-data adds your data")
+
+
+def results_frame(store: Store, info: RunInfo) -> pd.DataFrame:
+    """Return the results of a run, one row for each trial, operating point and split."""
+    from bench_core.results.operating_points import with_choices
+
+    return with_choices(store.frame(info.run, compact=True), info)
 
 
 @click.command("log")

@@ -22,7 +22,7 @@ from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest, given_from_python
 from bench_core.planning.resolve_learners import ALL, parse_setting
 from bench_core.plugins import Registry
-from bench_core.results.records import Trial, differences
+from bench_core.results.records import RunInfo, Trial, differences
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
@@ -87,6 +87,27 @@ def repriced(
     for line in plan.notes:
         notify(Event("note", line))
     return _done(plan, request, registry, notify)
+
+
+def same_trials(
+    store: Store, info: RunInfo, places: RunRequest, registry: Registry, notify: OnEvent
+) -> None:
+    """Raise UsageError unless a run's request plans the same trials now. ``places`` names plugins
+    and the data folder."""
+    if given_from_python(info.request):
+        raise UsageError(
+            "data or costs of the run were Python objects, which are not in the store: write them "
+            "to files and run these"
+        )
+    data_dir = places.data_dir or info.request.get("data_dir", "")
+    request = RunRequest.of(info.request, store=places.store, data_dir=data_dir, fresh=False)
+    plan = planned(request, registry, notify)
+    known = {trial.key for trial in store.trials(info.run)}
+    if other := [trial.title for trial in plan.trials if trial.key not in known]:
+        raise UsageError(
+            f"{len(other)} of {len(plan.trials)} trials would be others now, such as {other[0]}: "
+            "data, costs, code or libraries changed since; repeat 'bench run' first"
+        )
 
 
 def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) -> RunResult:

@@ -1,0 +1,147 @@
+"""``bench bundle``, and ``bench run`` of what it writes."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from helpers.commands import QUICK
+
+OWN = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
+
+
+@pytest.fixture
+def bundled(ran, bench):
+    assert ran(*OWN).status == 0
+    return bench("bundle", "-o", "run.zip", "-p", "mine", "--with-data")
+
+
+@pytest.fixture
+def moved(bundled, tmp_path_factory, monkeypatch):
+    """The bundle alone, in another folder."""
+    assert bundled.status == 0, bundled.err
+    folder = tmp_path_factory.mktemp("elsewhere")
+    Path("run.zip").rename(folder / "run.zip")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("BENCH_CACHE", str(folder / "cache"))
+    return folder
+
+
+def members(path="run.zip"):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewritten(path, **changed):
+    kept = members(path) | {name.replace("_", "."): text for name, text in changed.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in kept.items():
+            archive.writestr(name, content)
+
+
+def test_a_bundle_repeats_the_run_in_another_folder_to_the_digit(moved, bench):
+    ended = bench("run", "run.zip", "-p", "mine")
+    assert ended.status == 0, ended.err
+    rows = members()["results.csv"].decode().count("\n") - 1
+    assert ended.err.endswith(f"all {rows} rows of the results have the same digits\n")
+    assert "2 jobs to do" in ended.err  # nothing was taken over
+    assert (moved / "run" / "results" / "bench.db").exists()
+    assert " toy " in ended.out
+    assert "bench best --store run/results/bench.db" in ended.err
+
+
+def test_it_holds_files_versions_results_and_commands(bundled):
+    held = members()
+    assert {*held} == {
+        *("README.md", "run.json", "results.csv", "features.csv", "board.html"),
+        *("costs.csv", "data.csv", "mine.py"),
+    }
+    assert held["mine.py"] == Path("mine.py").read_bytes()
+    page = held["README.md"].decode()
+    assert "bench run run.zip -p mine" in page
+    assert re.search(r"bench run .*--data data\.csv .*--costs costs\.csv", page)
+    assert re.search(r"numpy \d", json.loads(held["run.json"])["versions"])
+
+
+def test_a_changed_result_is_named(moved, bench):
+    lines = members()["results.csv"].decode().splitlines()
+    other = re.sub(r",valid,ok,,[\d.]+,", ",valid,ok,,0.125,", lines[1])
+    assert other != lines[1]
+    rewritten("run.zip", results_csv="\n".join([lines[0], other, *lines[2:]]) + "\n")
+    ended = bench("run", "run.zip", "-p", "mine")
+    assert ended.status == 1
+    assert "accuracy 0.125 then, " in ended.err
+    assert f"1 of {len(lines) - 1} rows of the results differ" in ended.err
+
+
+def test_its_modules_run_only_if_they_are_named(moved, bench):
+    refused = bench("run", "run.zip")
+    assert refused.status == 2
+    assert "add -p mine" in refused.err
+    assert "run/" in refused.err
+
+
+def test_own_data_are_left_out_and_then_asked_for(ran, bench, tmp_path_factory, monkeypatch):
+    ran(*OWN)
+    ended = bench("bundle", "-o", "run.zip", "-p", "mine")
+    assert "not included: data.csv; --with-data adds your data" in ended.err
+    assert "data.csv" not in members()
+    folder, data = tmp_path_factory.mktemp("elsewhere"), Path("data.csv").read_bytes()
+    Path("run.zip").rename(folder / "run.zip")
+    monkeypatch.chdir(folder)
+    refused = bench("run", "run.zip", "-p", "mine")
+    assert refused.status == 2
+    assert "does not include data.csv: put your file at run/data.csv" in refused.err
+    (folder / "run" / "data.csv").write_bytes(data)
+    assert "have the same digits" in bench("run", "run.zip", "-p", "mine").err
+
+
+def test_a_run_that_would_be_another_now_is_refused(ran, bench):
+    ran(*OWN)
+    Path("costs.csv").write_text("a,11\nb,5\nc,1\n")
+    refused = bench("bundle", "-o", "run.zip", "-p", "mine")
+    assert refused.status == 2
+    assert "1 of 1 trials would be others now" in refused.err
+    assert not Path("run.zip").exists()
+
+
+def test_options_that_the_bundle_decides_are_refused(moved, bench):
+    refused = bench("run", "run.zip", "-p", "mine", "--seeds", "3")
+    assert (refused.status, "--seeds: run.zip decides it" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("letters", None, "give data by --data, suites by --suite"),
+        ("run.zip", b"text", "not a bundle of a run"),
+        ("none.zip", None, "not a bundle of a run"),
+    ],
+)
+def test_what_is_not_a_bundle_is_said_in_one_line(elsewhere, bench, name, content, said):
+    if content:
+        Path(name).write_bytes(content)
+    refused = bench("run", name)
+    assert refused.status == 2
+    assert refused.err.count("\n") == 1
+    assert said in refused.err
+
+
+def test_a_file_of_the_same_name_is_not_overwritten(moved, bench):
+    (moved / "run").mkdir()
+    (moved / "run" / "costs.csv").write_text("a,1\n")
+    refused = bench("run", "run.zip", "-p", "mine")
+    assert refused.status == 2
+    assert "run/costs.csv is not the file of run.zip" in refused.err
+    assert (moved / "run" / "costs.csv").read_text() == "a,1\n"
+
+
+def test_files_from_other_folders_move_into_the_bundle(ran, bench, material, tmp_path_factory):
+    far = tmp_path_factory.mktemp("far")
+    Path("costs.csv").rename(far / "costs.csv")
+    words = (*QUICK, "--costs", str(far / "costs.csv"), "--learners", "toy")
+    assert bench("run", *words).status == 0
+    assert bench("bundle", "-o", "run.zip", "-p", "mine").status == 0
+    assert json.loads(members()["run.json"])["request"]["costs"] == "costs.csv"
+    assert "costs.csv" in members()
