@@ -325,11 +325,11 @@ def report_command(
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
       bench report -l cegb,gbrt         these learners, ranked and tested among each other
       bench report --methods            a paragraph on the run's methods
-      bench report | grep miser         in a pipe: one row per line, never cut
+      bench report --columns cost,kept,tier,area       other columns
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
-    the unit of the data set's prices. --columns takes the titles of 'bench report | cat'; 'quality'
-    is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over the other
+    the unit of the data set's prices. docs/reading-the-board.md lists the --columns; 'quality' is
+    the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over the other
     learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add formats.
     """
     from bench_core.leaderboard.reports import (

@@ -31,7 +31,7 @@ PROSE = 18  # least width of a column that may wrap
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of plain text. ``bold``, ``right`` and ``fold`` (may wrap) are columns by title.
-    ``row_styles`` are rich styles for terminals. A terminal shows a line above the row ``rule`` and
+    A line is shown above the row ``rule``. ``row_styles`` are rich styles for terminals, which show
     ``bold_cells`` (row, column) in bold."""
 
     titles: Sequence[str]
@@ -95,7 +95,7 @@ def _room(table: Table, width: int) -> int:
 
 
 def plain_lines(table: Table) -> list[str]:
-    """Return title, headings, one line per row, and footer."""
+    """Return title, headings, one line per row, a line above the row ``rule``, and footer."""
     cells = [[one_line(c) for c in row] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(table.titles, *cells, strict=True)]
     lines = [one_line(table.title)] if table.title else []
@@ -105,6 +105,10 @@ def plain_lines(table: Table) -> list[str]:
             for cell, width, title in zip(row, widths, table.titles, strict=True)
         ]
         lines.append((" " * GAP).join(parts).rstrip())
+    if table.rule is not None:
+        lines.insert(
+            len(lines) - len(cells) + table.rule, (" " * GAP).join("─" * w for w in widths)
+        )
     return [*lines, *map(one_line, table.footer)]
 
 

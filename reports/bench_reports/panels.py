@@ -103,12 +103,6 @@ class Panels:
         last = [Panel(over, shown, board.rows, paired)] if within else []
         return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
 
-    def every(self, board: Board) -> Panel:
-        """Return all columns of a board in one table, or those that are named."""
-        if self.names:
-            return self.of(board)[0]
-        return Panel("", self._all(board), shown_rows(board))
-
     def _all(self, board: Board) -> list[Column]:
         return [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
 

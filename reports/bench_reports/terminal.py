@@ -1,4 +1,4 @@
-"""The leaderboard as text: narrow tables on a terminal, plain lines elsewhere."""
+"""The leaderboard as text: the same tables on a terminal, in a pipe and in a file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
@@ -39,7 +40,6 @@ from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
-    PLAIN_WIDTH,
     Table,
     console,
     fits,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 
+TEXT_WIDTH = 100  # of text in a pipe or a file
 LONG_TITLE = 8  # a metric with a longer name is headed "quality"
 
 RANKS = (
@@ -91,8 +92,7 @@ def write(
     noted: bool = False,
     registry: Registry | None = None,
 ) -> None:
-    """Write all boards; in a file or without a terminal with one line per row. ``noted``: without
-    the notes that the run has shown."""
+    """Write all boards. ``noted``: without the notes that the run has shown."""
     from bench_core.leaderboard.assembly import boards
 
     shown = boards(run, frame, store)
@@ -121,22 +121,26 @@ def show_boards(panels: Panels, to: Console, sections: Sequence[Section] = ()) -
 
 
 def text_boards(panels: Panels, sections: Sequence[Section] = ()) -> str:
-    """Return all leaderboards as plain text: one line per row, never cut."""
-    parts = _parts(panels, sections)
-    lines = (plain_lines(part) if isinstance(part, Table) else part[:1] for part in parts)
+    """Return all leaderboards as plain text of ``TEXT_WIDTH``; rows of tables are never broken."""
+    parts = _parts(panels, sections, TEXT_WIDTH)
+    lines = (
+        plain_lines(part) if isinstance(part, Table) else [_wrapped(part[0])] for part in parts
+    )
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
 
+_wrapped = TextWrapper(TEXT_WIDTH, break_long_words=False, break_on_hyphens=False).fill
+
+
 def _parts(
-    panels: Panels, sections: Sequence[Section], width: int = PLAIN_WIDTH
+    panels: Panels, sections: Sequence[Section], width: int
 ) -> Iterator[tuple[str, str] | Table]:
-    """Yield tables, and lines with their styles; of ``PLAIN_WIDTH``, each row is a line that names
-    its data set. On a terminal, text that does not fit into columns is below."""
-    boards, plain = panels.boards, width == PLAIN_WIDTH
+    """Yield tables, and lines with their styles."""
+    boards = panels.boards
     yield ": ".join(heading(panels.info)), "bold"
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
-    tables = [[panels.every(board)] if plain else panels.of(board) for board in boards]
+    tables = [panels.of(board) for board in boards]
     ranked = any(board.rows for board in boards)
     legends = [legend(*both) if ranked else [] for both in zip(boards, tables, strict=True)]
     for board, shown, lines, following in zip(
@@ -148,11 +152,7 @@ def _parts(
             yield " ".join(conclusion(board)), ""
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
-        if board.rows and plain:
-            table = screen_table(shown[0])
-            rows = [[board.dataset, *row] for row in table.rows]
-            yield replace(table, titles=["data set", *table.titles], rows=rows)
-        elif board.rows:
+        if board.rows:
             yield screen_table(shown[0], board.metric)
             yield from ((line, "dim") for line in mark_lines(board))
             yield from (budget_table(panel, width) for panel in shown[1:])

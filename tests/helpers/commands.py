@@ -18,6 +18,11 @@ class Ended:
     out: str
     err: str
 
+    @property
+    def words(self) -> str:
+        """Its output, whatever the breaks of lines."""
+        return " ".join(self.out.split())
+
 
 Run = Callable[..., Ended]
 

@@ -184,7 +184,7 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
         more |= {"columns": names, "against": "gbrt"}
         write(valued.info, valued.frame, path, store=valued, **more)
         for name, p in {**expected, "gbrt": "-"}.items():
-            row = re.compile(rf"^(\| |d +|    ){name}\b.*{re.escape(mark)} *{p} ", re.MULTILINE)
+            row = re.compile(rf"^(\| |    |){name}\b.*{re.escape(mark)} *{p} ", re.MULTILINE)
             text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
             assert len(row.findall(text)) == 1, (write, name)
     for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
@@ -308,7 +308,7 @@ def test_rows_have_one_order_in_every_format(valued, tmp_path):
     expected = [row.learner for row in board.rows]
     markdown = written(papers.markdown, valued, tmp_path / "b.md").split("\n| learner ")[1]
     for shown in (
-        [row.learner for row in Panels(valued.info, valued.frame, None, [board]).every(board).rows],
+        [row.learner for row in Panels(valued.info, valued.frame, None, [board]).of(board)[0].rows],
         [*latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))["cheaper"]],
         [line.split()[1] for line in markdown.splitlines()[2:7]],
         [

@@ -107,7 +107,7 @@ def test_a_row_pays_for_its_purchases_and_for_its_answer(again):
 
 def test_the_conclusion_has_the_parts_and_what_all_and_nothing_cost(again):
     _, bench = again
-    words = bench("report", "1").out
+    words = bench("report", "1").words
     assert " for features, " in words
     assert " for errors." in words
     assert "Buying everything costs " in words
@@ -140,7 +140,7 @@ def test_other_costs_of_errors_need_no_training(again):
     ended = bench("reprice", "1", "--error-costs", "0.001", "--executor", "inline")
     assert ended.status == 0, ended.err
     assert " fit " not in ended.err
-    assert "No model is sure to cost less; buying everything costs " in ended.out
+    assert "No model is sure to cost less; buying everything costs " in ended.words
     frame = pd.read_csv(StringIO(bench("export").out))
     rows = frame[(frame["split"] == "test") & (frame["cost"] == 0)]
     share = 1 - max(np.bincount(pd.Categorical(table(k)["label"]).codes)) / 600
@@ -155,7 +155,7 @@ def test_learners_do_not_see_costs_of_errors(again):
     ended = bench(*words, "--label", "label", *LEARN)
     assert ended.status == 0
     assert " fit " not in ended.err
-    assert "wrong for" in ended.out  # the board of accuracy
+    assert "wrong for" in ended.words  # the board of accuracy
 
 
 def test_an_error_may_cost_what_its_row_says(again):

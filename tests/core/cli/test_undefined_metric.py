@@ -51,9 +51,9 @@ def run_with(bench, folder, metric, equal, learners="gbrt"):
 @pytest.mark.parametrize("metric", CASES)
 def test_without_a_validation_quality_no_command_has_an_answer(bench, elsewhere, metric):
     done, reason = run_with(bench, elsewhere, metric, "valid")
-    assert f"No conclusion: {reason}." in done.out
+    assert f"No conclusion: {reason}." in done.words
     assert "next: bench report -o board.html\n" in done.err  # no command that has no answer
-    said = [done.out]
+    said = [done.words]
     for words in ("best",), ("best", "--budget", "1"), ("best", "--keep", "0.9"), ("features",):
         ended = bench(*words)
         assert ended.status in (0, 1)
@@ -74,14 +74,14 @@ def test_without_a_validation_quality_no_command_has_an_answer(bench, elsewhere,
 
 def test_without_a_test_quality_the_model_chosen_on_validation_is_shown(bench, elsewhere):
     done, reason = run_with(bench, elsewhere, "auc", "test")
-    assert f"No conclusion: {reason}." in done.out
+    assert f"No conclusion: {reason}." in done.words
     best = bench("best")
     assert (best.status, best.out.count(reason)) == (0, 1)
     assert " on validation, - on test, at a cost of " in best.out
     assert bench("report", "-o", "board.html").status == 0  # no curve rises
     assert f"No conclusion: {reason}." in (elsewhere / "board.html").read_text()
     assert bench("model", "export", "-o", "model").status == 0
-    assert not [words for words in FALSE if words in done.out + best.out]
+    assert not [words for words in FALSE if words in done.words + best.words]
 
 
 def test_learners_are_not_compared(bench, elsewhere):
