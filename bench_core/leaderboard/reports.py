@@ -131,7 +131,7 @@ def write_report(
             "store": store,
             "registry": registry,
             "made_by": replace(request, store=store.path).command(info),
-            **{name: getattr(request, name) for name in ("noted", "columns", "against")},
+            **{name: getattr(request, name) for name in ("noted", "columns", "against", "budgets")},
         }
         for name in ("columns", "against"):
             capable = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
