@@ -122,16 +122,16 @@ def write_report(
     report, store = report_for(registry, request.output), Store(request.store)
     with store.held():
         info, frame = finished(store, request.run, request.data, request.learners)
-        if request.budgets:  # as if the suite had named them
+        if request.budgets:  # as if the suite had named these alone
             budgets = tuple(map(str, request.budgets))
-            uses = tuple(replace(use, budgets=budgets) for use in info.datasets)
+            uses = tuple(replace(use, budgets=budgets, caps=()) for use in info.datasets)
             info = replace(info, datasets=uses)
         arguments = {
             "sections": list(_sections(registry, info, frame, store, warn)),
             "store": store,
             "registry": registry,
             "made_by": replace(request, store=store.path).command(info),
-            **{name: getattr(request, name) for name in ("noted", "columns", "against", "budgets")},
+            **{name: getattr(request, name) for name in ("noted", "columns", "against")},
         }
         for name in ("columns", "against"):
             capable = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
-from bench_core.leaderboard.columns import explained, target
+from bench_core.leaderboard.columns import explained, row_names, target
 from bench_core.leaderboard.conclusion import (
     conclusion,
     over_datasets,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from bench_core.leaderboard.board import Board
     from bench_core.plugins import Registry
     from bench_core.protocols import Section
-    from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
 
 # +0.0123, -3 or +1e-05 as an entire cell or between blanks
@@ -68,7 +67,10 @@ def markdown(
         tables = panels.of(board)
         for panel in tables if board.rows else ():
             lines += [md(panel.title), ""] if panel.title else []
-            names = [md(row.learner) + " (baseline)" * row.baseline for row in panel.rows]
+            names = [
+                md(name) + " (baseline)" * row.baseline
+                for name, row in zip(row_names(panel.rows), panel.rows, strict=True)
+            ]
             titles = ["learner", *(column.title for column in panel.columns)]
             lines += [*markdown_table(titles, _marked(panel, names, md, "**{}**", "~ {}")), ""]
         lines.append(md(" ".join([_marks(tables, "~"), *legend(board, tables)])))
@@ -128,12 +130,11 @@ def latex(
     store: Any = None,
     columns: Sequence[str] = (),
     against: str = "",
-    budgets: Sequence[Budget] = (),
     made_by: str = "",
     registry: Registry | None = None,
 ) -> None:
     """Write LaTeX: one table that fits a column, of one data set or of learners by data sets; a
-    table of quality at ``budgets`` for each data set if they are named; a note on the tables and a
+    table of quality at budgets for each data set if some are named; a note on the tables and a
     paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
     shown = boards(run, frame, store)
@@ -144,7 +145,7 @@ def latex(
     tables = []
     for board in shown:
         for panel in panels.of(board, leave_out=["wrong"]) if board.rows else ():
-            if budgets if panel.title else not several:
+            if panel.title or not several:
                 label = f"{board.dataset}{'-budgets' if panel.title else ''}"
                 lines += [*_latex_panel(board, panel, label), ""]
                 tables.append(panel)
@@ -204,7 +205,7 @@ def _note(boards: Sequence[Board], panels: Sequence[Panel], ranks: bool) -> str:
 
 
 def _latex_panel(board: Board, panel: Panel, label: str) -> list[str]:
-    width, names = len(panel.columns), [tex(row.learner) for row in panel.rows]
+    width, names = len(panel.columns), [*map(tex, row_names(panel.rows))]
     titles = ["learner", *(_stacked(column.title) for column in panel.columns)]
     over = f"     & \\multicolumn{{{width}}}{{c@{{}}}}{{{tex(panel.title.rstrip(':'))}}} \\\\"
     head = [over, f"    \\cmidrule(l){{2-{width + 1}}}"] if panel.title else []

@@ -58,7 +58,15 @@ def valued():
     return run
 
 
-at_budgets = partial(papers.latex, budgets=[Budget(1.0)])  # as with --budget
+def at_budgets(info, frame, path, *, write=papers.latex, **more):
+    """A report, with the usual budgets named as by --budget."""
+    shown = boards(info, frame, more.get("store"))
+    names = {board.dataset: tuple(map(str, board.budgets)) for board in shown}
+    uses = tuple(replace(use, budgets=names.get(use.name, ())) for use in info.datasets)
+    write(replace(info, datasets=uses), frame, path, **more)
+
+
+markdown_at_budgets = partial(at_budgets, write=papers.markdown)
 
 
 def written(write, run, path):
@@ -89,7 +97,7 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(valued, tmp_path):
         assert cell.startswith("\\textbf{") == (name == best)
         assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
         assert f"{one.quality:.4f}" in cell
-    text = written(papers.markdown, valued, tmp_path / "b.md")
+    text = written(markdown_at_budgets, valued, tmp_path / "b.md")
     _, line = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
     assert cells(line, " | ")[-1] == f"**{last[best].quality:.4f}**"
 
@@ -241,7 +249,7 @@ def test_ties_are_marked_and_explained_except_in_a_table_with_p_as_these_are_of_
     valued, tmp_path
 ):
     words = "Bold: the best; underlined: not significantly worse (all pairs of learners tested"
-    for write, mark in ((at_budgets, "underline"), (papers.markdown, "~")):
+    for write, mark in ((at_budgets, "underline"), (markdown_at_budgets, "~")):
         count = {}
         for against in ("", "gbrt"):
             write(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
@@ -278,7 +286,7 @@ def test_a_paper_has_one_table_of_learners_by_data_sets_with_p_and_ranks(tmp_pat
             test = tests.get(row.learner)
             assert p.replace("\\textless{}", "") == (f"{test.adjusted:.4f}" if test else "-")
     assert rows["miser"][-1] == "1.00*"
-    papers.latex(made.info, made.frame, tmp_path / "b", store=made, budgets=[Budget(1.0)])
+    at_budgets(made.info, made.frame, tmp_path / "b", store=made)
     text = (tmp_path / "b").read_text()
     assert text.count("within a cost per row of") == len(shown)
 
