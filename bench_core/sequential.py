@@ -282,7 +282,7 @@ class Sequential:
         if not hasattr(self.policy, "program"):
             raise UsageError(
                 f"a {type(self.policy).__name__} has no 'program' and cannot be exported; "
-                "docs/serving.md shows what its author adds"
+                "docs/guide/serving.md shows what its author adds"
             )
         evaluated = {name: getattr(self.policy, name, Evaluated()) for name in _EVALUATED}
         return replace(self.policy.program(self.prices, point[name]), **evaluated)

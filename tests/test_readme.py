@@ -46,7 +46,7 @@ def test_every_verb_of_the_readme_is_a_command():
         assert not end.value.code, verb
 
 
-DOCUMENTS = (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+DOCUMENTS = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
 CODE = re.compile(r"^```(?:sh|console)\n(.*?)^```|^( {4}bench .*?)$", flags=re.M | re.S)
 COMMAND = re.compile(r"^(?: {4}|\$ )?bench ([a-z][^|;>\\\n]*)", flags=re.M)
 

@@ -42,7 +42,7 @@ def model_command() -> None:
       bench model show model/
       bench model check model/ --data today.svm
 
-    In Python: bench_core.serving.load("model/").predict(acquire); see docs/serving.md.
+    In Python: bench_core.serving.load("model/").predict(acquire); see docs/guide/serving.md.
     """
 
 

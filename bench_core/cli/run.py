@@ -328,9 +328,10 @@ def report_command(
       bench report --columns cost,kept,tier,area       other columns
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
-    the unit of the data set's prices. docs/reading-the-board.md lists the --columns; 'quality' is
-    the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over the other
-    learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add formats.
+    the unit of the data set's prices. docs/reference/reading-the-board.md lists the --columns;
+    'quality' is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over
+    the other learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add
+    formats.
     """
     from bench_core.leaderboard.reports import (
         ReportRequest,

@@ -38,7 +38,7 @@ def program_of(
     if not isinstance(model, Exportable):
         raise UsageError(
             f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
-            "exported; docs/serving.md shows how to add it"
+            "exported; docs/guide/serving.md shows how to add it"
         )
     program: Program | PolicyProgram = model.program(point)
     return compact(program) if isinstance(program, Program) else program
