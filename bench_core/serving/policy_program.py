@@ -25,7 +25,7 @@ from bench_trees.ensemble import Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.sequential import Evaluated, Purchases
+from bench_core.sequential import Evaluated, Purchases, StoredPolicy
 from bench_core.serving.program import END, Program, Step
 
 RULES = ("rate", "class", "net")
@@ -98,6 +98,11 @@ class PolicyProgram:
         return self.prices.multiplier
 
     @property
+    def reads_prices(self) -> bool:
+        """True if it compares the quoted prices of a row."""
+        return self.rule == "net"
+
+    @property
     def unpriced(self) -> SensorPrices:
         """Prices for the trees alone: d + g features that need no sensor."""
         start = np.zeros(len(self.scores.multiplier) + 1, np.int32)
@@ -132,6 +137,10 @@ class PolicyProgram:
         steps = [replace(step, bias=step.bias - charge) for step in self.scores.steps[:-1]]
         scores = replace(self.scores, steps=[*steps, self.scores.steps[-1]])
         return replace(self, scores=scores, rule="class", least=0.0)
+
+
+ServedProgram = Program | PolicyProgram | StoredPolicy
+"""A model at one operating point, as it is served."""
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:

@@ -215,6 +215,11 @@ class Program:
         return all(fits)
 
     @property
+    def reads_prices(self) -> bool:
+        """True if it compares the quoted prices of a row."""
+        return False
+
+    @property
     def in_queries(self) -> bool:
         """True if an answer depends on the other rows of its query."""
         group = GATES[3:]
