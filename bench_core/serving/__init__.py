@@ -23,6 +23,7 @@ from bench_core.serving.program import (
     Step,
     Stop,
     WeightedColumns,
+    WeightedPrices,
     joined,
     no_trees,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "Stop",
     "StoredPolicy",
     "WeightedColumns",
+    "WeightedPrices",
     "joined",
     "load",
     "no_trees",

@@ -29,7 +29,15 @@ from bench_core.errors import InputError, UsageError, check_memory
 from bench_core.protocols import Export
 from bench_core.sequential import Evaluated, StoredPolicy
 from bench_core.serving.policy_program import PolicyProgram, ServedProgram
-from bench_core.serving.program import Finish, Kernel, Program, Step, Stop, WeightedColumns
+from bench_core.serving.program import (
+    Finish,
+    Kernel,
+    Program,
+    Step,
+    Stop,
+    WeightedColumns,
+    WeightedPrices,
+)
 
 FORMAT, VERSION = "budget-bench model", 7
 INDEX, PROGRAM = "model.json", "program.json"
@@ -154,8 +162,8 @@ Arrays = dict[str, list[Any]]
 _PARTS: dict[str, Any] = {
     part.__name__: part
     for part in (
-        *(Program, PolicyProgram, Step, Stop, Finish, WeightedColumns, Kernel, Ensemble),
-        *(Evaluated, StoredPolicy),
+        *(Program, PolicyProgram, Step, Stop, Finish, Kernel, Ensemble),
+        *(WeightedColumns, WeightedPrices, Evaluated, StoredPolicy),
     )
 }
 

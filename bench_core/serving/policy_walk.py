@@ -22,7 +22,6 @@ from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_o
 class _TreePolicy:
     """A policy's program as a ``Policy`` with one stop."""
 
-    reads_prices: ClassVar[bool] = True
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
 
     def __init__(self, program: PolicyProgram) -> None:
@@ -31,17 +30,12 @@ class _TreePolicy:
         self.sums = BlockWalk(program.scores, program.unpriced).sums
 
     def act(
-        self,
-        cells: Float32Array,
-        bought: BoolArray,
-        left: FloatArray,
-        stop: float,
-        prices: FloatArray | None = None,
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """As a ``Policy``."""
         cells = self._marked(cells, bought)
         values = [self.sums(k, cells) for k in range(self._last)]
-        return self.program.chosen(values, bought, left, prices)
+        return self.program.chosen(values, bought, left)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """As a ``Policy``."""

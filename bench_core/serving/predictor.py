@@ -98,6 +98,10 @@ class Predictor:
         """Columns that it may request, by the sensor that measures them."""
         return self._by_sensor(self._read)
 
+    @cached_property
+    def _sensors(self) -> set[int]:
+        return {*self.sensors}
+
     def _by_sensor(self, features: Iterable[int]) -> Mapping[int, list[str]]:
         columns = defaultdict[int, dict[str, None]](dict)
         for f in features:
@@ -256,7 +260,9 @@ class Predictor:
         limit = self._limit(cap, queries)
         if limit is None and len(cells) >= MANY:
             boundaries = None if queries is None else queries.boundaries
-            rows, acquired = self._block_walk.run(cells, boundaries)
+            by_row = priced_rows(costs) if self.program.reads_prices else None
+            seen = None if by_row is None else by_row.known()
+            rows, acquired = self._block_walk.run(cells, boundaries, seen)
             scores = answers(self.program, rows, boundaries)
             spent = bill(costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
@@ -341,7 +347,7 @@ class Predictor:
         by_row = priced_rows(costs)
         prices = None if by_row is None else AskedPrices(by_row, self.price_columns)
         if prices is not None and (self.program.reads_prices or limit is not None):
-            prices.ask_quoted(acquire, {*self.sensors})
+            prices.ask_quoted(acquire, self._sensors)
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
             ask = acquire if prices is None else prices.with_prices(acquire, features)

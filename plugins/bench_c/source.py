@@ -23,10 +23,20 @@ from bench_core.serving import StoredPolicy
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import classes_of, meaning_of
-from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
+from bench_core.serving.program import IN_QUERY, LINKS, REJECT, Finish, Program
 from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
-from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
+from bench_core.serving.row_walk import (
+    CELL,
+    FIRST_PRICE,
+    KEY,
+    LAST_PRICE,
+    LEFT,
+    LEVELS,
+    SEGMENT,
+    Packed,
+    pack,
+)
 
 FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 BY = "serve it in Python, by bench_core.serving"
@@ -107,9 +117,6 @@ def source(folder: Folder) -> str:
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {BY}")
     if isinstance(program, PolicyProgram):
-        if program.rule == "net" and isinstance(folder.costs, ByRow) and folder.costs.quoted.any():
-            raise UsageError(f"C: the model weighs each row's own prices; {BY}")
-        program = program.at_mean_prices()
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
         constants = {**common, **_policy_constants(program)}
@@ -117,7 +124,7 @@ def source(folder: Folder) -> str:
         return _text(folder, constants, tables, "policy.c")
     lost = any(REJECT in (step.then, step.otherwise) for step in program.steps)
     below = lost and folder.about.get("task") == "ranking" and program.rejected == "below"
-    if below or any(step.gate in GATES[3:] for step in program.steps):
+    if below or any(step.gate in IN_QUERY for step in program.steps):
         raise UsageError(
             "C: the model compares the documents of a query, but C serves single rows; "
             f"{BY} and predict_query, or export another learner (--learner NAME)"
@@ -357,7 +364,8 @@ def _tree_tables(program: Program, packed: Packed) -> list[str]:
         kernel, kernels = -1, kernels + (step.kernel is not None)
         if step.kernel is not None:
             kernel = kernels - 1
-        steps.append(_entry(*numbers[:SEGMENT], kernel, number(gates[0]), _numbers(gates[1:])))
+        whole = *numbers[:SEGMENT], kernel, numbers[FIRST_PRICE], numbers[LAST_PRICE]
+        steps.append(_entry(*whole, number(gates[0]), _numbers(gates[1:])))
     nodes = np.column_stack([packed.nodes[:, KEY], packed.nodes[:, CELL], _below(packed)])
     return [
         array("struct node", "nodes", (_entry(*node) for node in nodes.tolist())),
@@ -385,6 +393,15 @@ def _stage_tables(program: Program, packed: Packed) -> list[str]:
     return [
         array("struct column", "columns", (_entry(*c, *map(number, by)) for c, by in columns)),
         array("int", "reads", packed.reads),
+        array(
+            "struct weighted_price",
+            "weighted_prices",
+            (
+                _entry(paid.sensor[j], paid.output[j], number(paid.weight[j]), number(paid.mean[j]))
+                for paid in (step.prices for step in program.steps)
+                for j in range(len(paid))
+            ),
+        ),
         array("struct finish", "finishes", _finishes([s.finish for s in program.steps])),
         array("double", "nothing", map(number, nothing)),
         *kernels,
