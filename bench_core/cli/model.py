@@ -119,11 +119,27 @@ def export_command(
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(Store(store), info, answer, registry.metrics, **made)
+    where = f"{output}{replaced(output)}, {answer.words}"
     remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
-    lines += [f"wrote {output}, {answer.words}", run_line(info), *summary(Predictor(folder))]
+    lines += [
+        f"wrote {output}, {answer.words}{before}",
+        run_line(info),
+        *summary(Predictor(folder)),
+    ]
     lines += [remark] if remark else []
     console().out("\n".join(lines), highlight=False)
+
+
+def replaced(folder: Path) -> str:
+    """Return whose model a folder has that is to be replaced, in words."""
+    from bench_core.serving import load
+
+    try:
+        about = load(folder).about
+        return f" in place of {about['learner']}'s model at {cost(about['test']['cost'])} per row"
+    except (InputError, KeyError, TypeError):
+        return ""
 
 
 @model_command.command("show", short_help="Show a model's features, cost and saving.")
