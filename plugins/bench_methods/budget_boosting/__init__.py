@@ -149,10 +149,9 @@ class BudgetBoosting(BoostedTrees):
         routes = [Route([k], {"stage": k}) for k in order]
         routes.append(Route([last], {"stage": last, "threshold": 1.0}))
         model = assembled(stages, [empty, *sets], whole, routes)
-        classes = context.task in (Task.BINARY, Task.MULTICLASS)
-        if not self.exits or not classes:
+        if not self.exits or context.task is Task.REGRESSION:
             return model
-        return with_exits(model, stages, chains, context.metric)
+        return with_exits(model, stages, chains, context.metric, context.task)
 
     def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
         """Fits on all features, with the number of leaves of least held-out loss."""
