@@ -123,7 +123,7 @@ def export_command(
     remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
     lines += [
-        f"wrote {output}, {answer.words}{before}",
+        f"wrote {where}",
         run_line(info),
         *summary(Predictor(folder)),
     ]
