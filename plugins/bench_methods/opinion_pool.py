@@ -46,13 +46,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, pairwise
 from typing import ClassVar
 from zlib import crc32
 
 import numpy as np
-from bench_models.states import Stored
+from bench_models.policies import PARTS, PlannedPolicy, Planner
 
 from bench_core import (
     Evaluated,
@@ -89,7 +88,7 @@ STEPS, ENOUGH = 25, 1e-10
 
 
 @dataclass(frozen=True)
-class OpinionPool:
+class OpinionPool(Planner):
     """A policy that asks experts and pools their answers."""
 
     name: ClassVar[str] = "opinion-pool"
@@ -98,10 +97,7 @@ class OpinionPool:
 
     calls: int = param(3, "most experts that a row asks", least=1, most=4)
     l2: float = param(1.0, "ridge penalty of the weights", above=0, search=log(0.1, 10))
-    parts: int = param(
-        10, "parts of the training rows, each predicted by weights of the others", least=2, most=20
-    )
-    points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
+    parts: int = param(10, PARTS, least=2, most=20)
     answer: str = param(
         "answer", "in a choice of services, column SOURCE_answer has the answer that a source gave"
     )
@@ -147,9 +143,7 @@ class OpinionPool:
             doubt[s] = pool.doubt(p, design, np.broadcast_to(sets[s], (len(train), len(experts))))
             context.progress(s + 1, len(sets))
         quality = 1 - np.average(doubt, axis=1, weights=train.weights)
-        t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
-        unit = max(1e-9, quality.max() - quality[0]) / max(prices.everything, 1e-9)
-        price = t * float(f"{unit:.9g}")  # the same points for copies of rows
+        price = self.falling(HIGHEST, float(quality.max() - quality[0]), prices)
         by_row = train.prices if train.prices is not None else prices.sensor
         cost = np.broadcast_to(by_row @ purchases.sets[experts].T, (len(train), len(experts)))
         gains = _backward(sets, doubt, cost, price, train.weights)
@@ -348,7 +342,7 @@ def _backward(
 
 
 @dataclass(frozen=True, eq=False)
-class Pool(Stored):
+class Pool(PlannedPolicy):
     """Asks the expert of the largest gain minus price, while that is positive."""
 
     reads_prices: ClassVar[bool] = True
@@ -368,16 +362,6 @@ class Pool(Stored):
     weights: FloatArray  # (sets, E + f + K)
     gains: FloatArray  # (points, sets, 2, E)
     price: Sequence[float]  # of cost, falling
-
-    @cached_property
-    def purchases(self) -> Purchases:
-        """The possible purchases."""
-        return Purchases.of(self.prices)
-
-    @property
-    def stops(self) -> Mapping[str, Sequence[float]]:
-        """Prices of cost, in probability of a correct prediction per unit of cost."""
-        return {"price": self.price}
 
     def used(self, s: int) -> BoolArray:
         """The weights (w,) of a set."""
