@@ -1,4 +1,4 @@
-"""One-line notes on data too small or too repetitive for reliable results."""
+"""One-line notes, of kind ``CAUTION``, on data too small or too repetitive for reliable results."""
 
 import numpy as np
 

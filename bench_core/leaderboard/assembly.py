@@ -34,7 +34,7 @@ from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.operating_points import search_marks
 from bench_core.results.records import AUDITS, DatasetUse
-from bench_core.splits import ORACLE, SAMPLE, SPLITS, STAND_IN
+from bench_core.splits import CAUTION, ORACLE, SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import DRAWS
 from bench_core.statistics.split_shift import falling
@@ -119,6 +119,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         failures=tuple(failures(draws)),
         facts=tuple(facts(use)),
         notes=tuple(notes),
+        cautions=tuple(note.text for note in notes_of_uses if note.kind == CAUTION),
         budgets=tuple(budgets),
         standings=tuple(at),
         unlimited=unlimited,

@@ -265,6 +265,7 @@ class Board:
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
+    cautions: tuple[str, ...] = ()  # those notes that say why results are uncertain
     budgets: tuple[Budget, ...] = ()  # at which learners are compared
     standings: tuple[Standings, ...] = ()  # at these budgets
     unlimited: Standings = Standings(None, ())  # without a limit

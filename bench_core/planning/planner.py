@@ -39,7 +39,7 @@ from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store_files import check_store, states_folder, store_path
-from bench_core.splits import CUT, SPLITS, UNUSED, Note, Splits
+from bench_core.splits import CAUTION, CUT, SPLITS, UNUSED, Note, Splits
 
 
 def make_plan(
@@ -252,7 +252,7 @@ class _Planner:
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
         ]
-        notes = [*splits.all_notes, *map(Note.of, lines)]
+        notes = [*splits.all_notes, *(Note(CAUTION, line) for line in lines)]
         for note in notes:
             mistyped = note.kind == UNUSED and isinstance(costs, CostFile)
             self.note(f"{label}: {note}", mistyped)

