@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, field
@@ -52,6 +53,15 @@ class Answer:
         if self.error_costs is None:
             raise UsageError("this model has no classes; use the answer's score")
         return self.classes[int(answers_of_least_cost(np.array([self.score]), self.error_costs)[0])]
+
+    def log(self) -> dict[str, Any]:
+        """Return a row for the log of ``bench model watch``: ``spent``, ``bought`` (names separated
+        by blanks, in quotes if they contain one) and ``capped`` (0 or 1)."""
+        return {
+            "spent": self.spent,
+            "bought": shlex.join(self.bought),
+            "capped": int(self.stopped == "cap"),
+        }
 
 
 _SHOWN = 5
