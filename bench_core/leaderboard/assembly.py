@@ -206,13 +206,14 @@ def cost_range(
 
 
 def budgets_of(use: DatasetUse, curve: Sequence[CurvePoint]) -> tuple[Budget, ...]:
-    """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale up
-    to the cost of the reference's best point, the end of its ``curve``; () without a reference.
+    """Return the suite's budgets for a data set, and the run's caps. Without any, return five on a
+    logarithmic scale up to the cost of the reference's best point, the end of its ``curve``; ()
+    without a reference.
 
     They begin at the price of the cheapest feature, but no lower than at 1% of that cost. They do
     not depend on the other learners, so one more learner does not move them."""
-    if named := use.budgets:
-        return as_budgets(named)
+    if named := (*as_budgets(use.budgets), *(Budget(cap, CAP) for cap in use.caps)):
+        return tuple(dict.fromkeys(named))
     whole = curve[-1].budget if curve else 0.0
     price = use.cheapest_price
     return default_budgets(max(price if price < whole else 0, CHEAPEST * whole), whole)

@@ -24,7 +24,7 @@ from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
 from bench_core.serving.model_programs import calibrated_program, capped_program, program_of
-from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.policy_program import ServedProgram
 from bench_core.serving.predictor import Predictor
 from bench_core.serving.program import Program, constant_program
 from bench_core.serving.spending import expected_spending
@@ -119,7 +119,7 @@ def _with_error_costs(folder: Folder, matrix: Matrix, splits: Splits) -> Folder:
 
 def _program(
     states: Path, spec: Mapping[str, Any], splits: Splits, text: str
-) -> tuple[Program | PolicyProgram, Mapping[str, int | float]]:
+) -> tuple[ServedProgram, Mapping[str, int | float]]:
     """Return the program of a trial's model at a point in JSON, and the point."""
     point = json.loads(text)
     if CONSTANT in point:

@@ -145,6 +145,8 @@ class WalkedRows:
         self.next, self.how = np.zeros((2, n), dtype=np.int64)  # the next step, the kind of end
         self.last, self.stop = np.full((2, n), END)  # the last step, and the last stop
         self.stops = [stop.step for stop in program.stops]
+        # (n, s), known before a purchase; None: the means
+        self.prices: FloatArray | None = None
 
     def arrive(
         self,

@@ -399,12 +399,15 @@ class Pool(Stored):
         Z[:, :, E + f :] = np.eye(self.classes)
         return Z
 
-    def _scores(self, cells: Float32Array, bought: BoolArray) -> tuple[IntArray, FloatArray]:
-        """The set (n,) of each row, the largest within its purchases, and scores (n, K)."""
+    def _scores(
+        self, cells: Float32Array, bought: BoolArray
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The set (n,) of each row, the largest within its purchases, scores (n, K) and design."""
         asked = bought[:, self.experts]
         inside = (self.sets.astype(np.float32) @ (~asked).T.astype(np.float32)) == 0
         at = len(self.sets) - 1 - np.argmax(inside[::-1], axis=0)
-        return at, np.einsum("nkw,nw->nk", self.design(cells), self.weights[at])
+        design = self.design(cells)
+        return at, np.einsum("nkw,nw->nk", design, self.weights[at]), design
 
     def act(
         self,
@@ -415,9 +418,9 @@ class Pool(Stored):
         prices: FloatArray | None = None,
     ) -> IntArray:
         """Affordable expert of the largest gain minus price, or ``STOP``, (n,)."""
-        at, scores = self._scores(cells, bought)
+        at, scores, design = self._scores(cells, bought)
         voices = self.sets[at]
-        powers = _powers(self.doubt(_probability(scores), self.design(cells), voices))
+        powers = _powers(self.doubt(_probability(scores), design, voices))
         unpaid = prices if prices is not None else self.prices.sensor
         unpaid = np.where(self.purchases.sensors(bought), 0.0, unpaid)
         worth, of = np.full(bought.shape, -np.inf), self.experts
@@ -437,9 +440,9 @@ class Pool(Stored):
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores by the weights of each row's set; in a choice those of the sources' answers."""
-        _, scores = self._scores(cells, bought)
+        _, scores, design = self._scores(cells, bought)
         if self.sources:
-            voice = self.design(cells)[:, :, : len(self.experts)]
+            voice = design[:, :, : len(self.experts)]
             values = np.where(voice.any(axis=1), np.einsum("nke,nk->ne", voice, scores), -NEVER)
             scores = np.full((len(cells), self.sources), -2 * NEVER)
             scores[:, self.source] = np.where(bought[:, self.experts], values, -2 * NEVER)

@@ -26,6 +26,7 @@ from bench_core.leaderboard.columns import (
     Column,
     explained,
     order_words,
+    row_names,
     rule_words,
     target,
 )
@@ -236,13 +237,13 @@ def failure_lines(board: Board) -> list[str]:
 
 
 def legend(board: Board, panels: Sequence[Panel]) -> list[str]:
-    """Return at most four lines: the source of models and unit of costs, the columns, why figures
-    are missing, and the order of rows."""
+    """Return two lines: the source of models and unit of costs; the columns, why figures are
+    missing, and the order of rows."""
     shown = [column for panel in panels for column in panel.columns if not panel.title]
-    words = explained(shown)
+    words = [explained(shown), _lacking(board), order_words(board)]
     if panels[-1].title and not panels[-1].tested and not any(at.note for at in board.at):
-        words += " *: not significantly worse than the best."
-    return [selection_line(board), *filter(None, [words, _lacking(board), order_words(board)])]
+        words.insert(1, "*: not significantly worse than the best.")
+    return [selection_line(board), " ".join(filter(None, words))]
 
 
 def _lacking(board: Board) -> str:
@@ -279,7 +280,11 @@ def screen_table(panel: Panel, metric: str = "") -> Table:
     titles = [column.title for column in panel.columns]
     if len(metric) > LONG_TITLE:
         titles = [QUALITY if title == metric else title for title in titles]
-    cells = [[one_line(row.learner), *(c.text(row) for c in panel.columns)] for row in panel.rows]
+    names = row_names(panel.rows)
+    cells = [
+        [one_line(name), *(column.text(row) for column in panel.columns)]
+        for name, row in zip(names, panel.rows, strict=True)
+    ]
     # baselines come last, below a rule
     methods = sum(not row.baseline for row in panel.rows)
     return Table(
