@@ -319,13 +319,26 @@ class Predictor:
     def labels(self, scores: Any) -> Array:
         """Return the class, or the source whose answer to return, (n,) of each row by its scores
         (n,) or (n, K): the class of least expected cost if errors have costs, else the most likely.
-        UsageError for other tasks."""
-        classes = len(self.classes)
-        if not classes:
+        The score of one row, a number or (K,) for K > 2, gives its class alone. UsageError for
+        other tasks and shapes."""
+        matrix = self._matrix
+        if matrix is None:
             raise UsageError(f"a {self.about['task']} model has no classes; use the scores")
-        matrix = 1.0 - np.eye(classes) if self.error_costs is None else self.error_costs.matrix
-        scores = np.asarray(scores, dtype=np.float64)
-        return np.array(self.classes)[answers_of_least_cost(scores, matrix)]
+        scores, k = np.asarray(scores, dtype=np.float64), len(matrix)
+        alone = scores.ndim == (0 if k == 2 else 1)
+        rows = scores[None] if alone else scores
+        if rows.shape[1:] not in ((k,), () if k == 2 else (k,)):
+            wanted = "(n,)" if k == 2 else f"(n, {k})"
+            raise UsageError(f"scores must be {wanted} for {k} classes, not {scores.shape}")
+        labels = np.array(self.classes)[answers_of_least_cost(rows, matrix)]
+        return labels[0] if alone else labels
+
+    @cached_property
+    def _matrix(self) -> FloatArray | None:
+        """Costs of errors (K, K), 1 for each if none were given; None without classes."""
+        if self.error_costs is not None:
+            return self.error_costs.matrix
+        return 1.0 - np.eye(len(self.classes)) if self.classes else None
 
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
@@ -358,6 +371,7 @@ class Predictor:
         answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, costs), fill)
         for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
+            answer.classes, answer.error_costs = self.classes, self._matrix
         return answers
 
     @property

@@ -101,7 +101,7 @@ def test_a_row_pays_for_its_purchases_and_for_its_answer(again):
     assert np.mean(total) == pytest.approx(test["total_cost"], rel=1e-9)
     assert np.mean(answers.spent) == pytest.approx(test["cost"], rel=1e-9)
     one = model.predict(dict(zip(model.names, rows.X[0], strict=True)))
-    assert model.labels([one.score])[0] == names[0]
+    assert one.label == model.labels(one.score) == names[0]
     assert len({*names}) > 1
 
 
