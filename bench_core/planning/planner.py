@@ -7,6 +7,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from bench_core._io.digests import canonical, digest, look_again
 from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
@@ -277,6 +279,7 @@ class _Planner:
             classes=splits.classes,
             rows={name: len(examples) for name, examples in parts.items()},
             queries={name: len(examples.units or ()) for name, examples in parts.items()},
+            test_classes=_test_classes(splits),
             metrics=metrics,
             reference=reference,
             error_costs=matrix_for(splits, self.error_costs, request.encoding),
@@ -426,6 +429,15 @@ class _Planner:
         for line in notes:
             self.notify(line, False)
         return plan
+
+
+def _test_classes(splits: Splits) -> dict[str, int]:
+    """Return the test rows of each class of a data set with labels of classes."""
+    if not splits.classes or splits.task is Task.CHOICE:
+        return {}
+    names = splits.class_names or tuple(map(str, range(splits.classes)))
+    sizes = np.bincount(splits.test.y.astype(np.int64), minlength=splits.classes)
+    return dict(zip(names, sizes.tolist(), strict=True))
 
 
 def matrix_for(splits: Splits, costs: str, encoding: str) -> Matrix:
