@@ -208,7 +208,8 @@ def score_split(
     for (p, point), values in zip(points.items(), results, strict=True):
         first = values[metrics[0].name]
         if metrics[0].name == "accuracy":
-            right[p] = np.bincount(examples.y.astype(np.int64), first.values)
+            answers = np.bincount(examples.y.astype(np.int64), first.values)
+            right[p] = answers.astype(np.float64)
         of_units, of_unit = by_group(first.values, first.weights, examples.units)
         units = len(of_units)
         condensed, weights = condense(of_units, of_unit)

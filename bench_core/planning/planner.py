@@ -17,7 +17,7 @@ from bench_core.costs.error_costs import ErrorCosts, Matrix, error_costs
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.data import Task
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.cautions import cautions, rare_class
+from bench_core.datasets.cautions import cautions
 from bench_core.datasets.data_folder import DataFolder, local_path
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
@@ -242,7 +242,6 @@ class _Planner:
             )
         metrics = self.judges(splits, label)
         reference = self.reference(learners, label, splits.task)
-        lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
         undefined = {}
         for metric, split in product(self.metrics(metrics), ("valid", "test")):
