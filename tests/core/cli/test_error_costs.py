@@ -118,7 +118,7 @@ def test_the_conclusion_has_the_parts_and_what_all_and_nothing_cost(again):
     lines = best.out.splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("learner "))
     first = lines[at + 1].split()[0]
-    assert re.search(f"{first}( .a baseline.)? costs ", words)
+    assert re.search(f"{first}(, a baseline,)? costs ", words)
 
 
 @pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
