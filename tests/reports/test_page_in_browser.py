@@ -186,7 +186,8 @@ def test_the_slider_renews_sentence_and_table_and_comes_back(opened):
     assert (column(opened, "cost")[0], column(opened, "wrong")[0]) == (f"{paid:.2f}", str(wrong))
     limit = opened.js("document.getElementById('f-amount').textContent")
     assert re.fullmatch(r"at most [23]\.\d\d units", limit)
-    assert story(opened) == f"A{limit[1:]}: miser, {paid:.2f}, {lost}."
+    # the budget is on validation
+    assert story(opened) == f"A{limit[1:]}: miser, {paid:.2f} on test, {lost}."
     opens = opened.js("JSON.parse($('data').textContent).sets[0].opens")
     slide(opened, opens)
     assert story(opened) == ""
