@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.class_names import find_class, remember_class
+from bench_core.class_names import find_class, importable, remember_class
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import SensorPrices
@@ -50,7 +50,8 @@ class Policy(Protocol):
     instead of ending; a row is then asked once per purchase, not at each stop. ``marks`` are as for
     a model. ``each_act`` and ``each_answer`` (``Evaluated``) are the maximum evaluations per row of
     one call of ``act`` and of ``predict``. ``program(prices, stop)`` returns the policy at a stop
-    as a ``bench_core.serving.PolicyProgram``, for export. With ``reads_prices = True``, ``act``
+    as a ``bench_core.serving.PolicyProgram``, for export; without it an export keeps the policy's
+    state, and needs its class. With ``reads_prices = True``, ``act``
     gets ``Features.prices`` (n, s) of its rows as ``prices=``, if a price is quoted by row.
     """
 
@@ -76,6 +77,35 @@ class Policy(Protocol):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Inverse of ``state``."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPolicy:
+    """A policy at one of its stops, served by its own class.
+
+    Answers are ``slope`` * (``base`` + the policy's scores), without a ``base`` its scores.
+    """
+
+    policy: Any
+    prices: SensorPrices
+    stop: float
+    slope: float = 1.0
+    base: tuple[float, ...] = ()
+
+    @property
+    def features(self) -> IntArray:
+        """Features that it may request: all."""
+        return np.arange(self.prices.features)
+
+    @property
+    def multiplier(self) -> FloatArray:
+        """Evaluations counted for a split on each feature (d,)."""
+        return self.prices.multiplier
+
+    @property
+    def reads_prices(self) -> bool:
+        """True if it sees the quoted prices of a row before it buys."""
+        return bool(getattr(self.policy, "reads_prices", False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,16 +304,19 @@ class Sequential:
         return self._answer(features, rows, {name: stops[-1]})
 
     def program(self, point: Mapping[str, int | float]) -> Any:
-        """Program of the policy (``bench_core.serving.PolicyProgram``) at one of its stops.
+        """The policy at one of its stops: its program (``bench_core.serving.PolicyProgram``), or
+        else a ``StoredPolicy``.
 
-        Raises UsageError if the policy has no program.
+        Raises UsageError if it has no program and its class cannot be imported elsewhere.
         """
         ((name, _),) = self.policy.stops.items()
         if not hasattr(self.policy, "program"):
-            raise UsageError(
-                f"a {type(self.policy).__name__} has no 'program' and cannot be exported; "
-                "docs/serving.md shows what its author adds"
-            )
+            if not importable(type(self.policy)):
+                raise UsageError(
+                    f"a {type(self.policy).__name__} has no 'program', and its class cannot be "
+                    "imported; move the class into a module to export the model"
+                )
+            return StoredPolicy(self.policy, self.prices, point[name])
         evaluated = {name: getattr(self.policy, name, Evaluated()) for name in _EVALUATED}
         return replace(self.policy.program(self.prices, point[name]), **evaluated)
 

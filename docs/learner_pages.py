@@ -18,7 +18,7 @@ from bench_core.parameters import Parameter, parameters
 from bench_core.plugins import load_registry
 
 MARK = re.compile(r"^<!-- (learners|parameters|equations|departures):? ?(.*?) ?-->$", re.MULTILINE)
-FOLDER = Path(__file__).parent / "learners"
+FOLDER = Path(__file__).parent / "reference" / "learners"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -1,4 +1,4 @@
-"""The layout of docs/architecture.md, read off the import statements.
+"""The layout of docs/reference/architecture.md, read off the import statements.
 
 Every import counts: at the top, inside a function, for type checking.
 """
@@ -200,8 +200,8 @@ def test_suites_hold_no_python():
     assert list((ROOT / "suites").rglob("*.py")) == []
 
 
-PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-INTERNALS = (ROOT / "docs/internals.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/architecture.md").read_text(encoding="utf-8")
+INTERNALS = (ROOT / "docs/reference/internals.md").read_text(encoding="utf-8")
 BUILT = {"bench_core/_suites"}  # by the wheel
 
 

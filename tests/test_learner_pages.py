@@ -1,4 +1,4 @@
-"""docs/learners.md has every learner of the project, and its family's page every parameter."""
+"""docs/reference/learners.md has every learner, and its family's page every parameter."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from bench_core.cli.catalog import section
 from bench_core.parameters import parameters
 from bench_core.plugins import Registry, load_registry
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs" / "reference"
 FAMILIES = sorted((DOCS / "learners").glob("*.md"))
 EQUATIONS = re.compile(r"<!-- equations: (\S+) -->")
 ROW = re.compile(r"^\| \[(\w+)\]\(learners/\1\.md\) \| (.+) \|$", re.M)

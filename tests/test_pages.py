@@ -14,8 +14,9 @@ from helpers.pages import DOCS, blocks, code, follow, near, page, same, write
 
 import bench_core
 
-TUTORIAL = re.split(r"^## \d\. ", page("tutorial.md"), flags=re.M)[1:]
-PYTHON, RANKING, SCALE = page("python.md"), page("ranking.md"), page("scale.md")
+TUTORIAL = re.split(r"^## \d\. ", page("guide/tutorial.md"), flags=re.M)[1:]
+PYTHON, RANKING = page("guide/python.md"), page("guide/ranking.md")
+SCALE = page("reference/scale.md")
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_the_page_on_ranking_leads_from_files_to_a_model_in_python_and_c(reader)
 
 
 def test_the_page_on_services_leads_from_logged_calls_to_an_exported_cascade(reader):
-    text = page("services.md")
+    text = page("guide/services.md")
     write(text, reader)
     follow(
         f"```sh\npython make_calls.py\n```\n{text}".replace("```python\n# make", "```file\n# make"),
@@ -66,7 +67,7 @@ def test_the_page_on_services_leads_from_logged_calls_to_an_exported_cascade(rea
 
 
 def test_the_page_on_choice_leads_from_logged_calls_to_a_served_cascade(reader):
-    follow(page("learners/choice.md"), near)
+    follow(page("reference/learners/choice.md"), near)
 
 
 def test_every_method_of_a_result_is_on_the_page():

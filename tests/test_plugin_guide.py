@@ -1,4 +1,4 @@
-"""Every file and command of docs/plugins.md works as it stands there."""
+"""Every file and command of docs/reference/plugins.md works as it stands there."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ SHOWN = {  # what each command must show, beside ending well
     "bench runs": "7 runs",
 }
 
-GUIDE = page("plugins.md")
+GUIDE = page("reference/plugins.md")
 LINES = [line for block in code(GUIDE, "sh") for line in block.splitlines()]
 # of the new plugin, and checks: tested by themselves
 BEGINNING = [line for line in LINES if "top-k" in line or line.startswith("bench check")]

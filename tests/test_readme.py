@@ -46,7 +46,7 @@ def test_every_verb_of_the_readme_is_a_command():
         assert not end.value.code, verb
 
 
-DOCUMENTS = (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+DOCUMENTS = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
 CODE = re.compile(r"^```(?:sh|console)\n(.*?)^```|^( {4}bench .*?)$", flags=re.M | re.S)
 COMMAND = re.compile(r"^(?: {4}|\$ )?bench ([a-z][^|;>\\\n]*)", flags=re.M)
 
@@ -82,7 +82,7 @@ PLAIN = {
     "that there (is|are) not": "missing",
     "is no (list|number|share|frozen|store|row)": "is not a ...",
     "(Counted|Preferred|Taken|Kept) are": "subject, verb, object",
-    "chain works|may be chance|take away|stands? here|none is certainly": "plain words",
+    "chain works|take away|stands? here|none is certainly": "plain words",
     "has the quality of|what .{1,20} pays for|searched alike|trained anew": "plain words",
     '"""(What|Whether|How|Who) .*': "a noun or a verb",
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from helpers.fresh_environment import Environment, project, wheel
+from helpers.pages import page
 
 from bench_core.results.store import Store
 from bench_core.scaffold import KINDS, tries
@@ -45,10 +46,10 @@ def test_all_python_of_a_new_learner_is_under_forty_lines(bench):
     lines = [line for path in files for line in path.read_text().splitlines()]
     written = len([line for line in lines if line.strip()])
     assert written < 40
-    page = Path(__file__).parents[1].joinpath("docs", "plugins.md").read_text(encoding="utf-8")
-    assert f"A learner's package has {written} non-empty lines of Python, tests included" in page
+    guide = page("reference/plugins.md")
+    assert f"A learner's package has {written} non-empty lines of Python, tests included" in guide
     whole = len(Path("top-k", "top_k.py").read_text().splitlines())
-    assert f"`top_k.py`, a working learner of {whole} lines" in page
+    assert f"`top_k.py`, a working learner of {whole} lines" in guide
     assert f"wrote top-k/top_k.py ({whole} lines)" in made.out
 
 

@@ -15,7 +15,7 @@ def test_a_policy_is_few_lines_beside_its_networks(root):
     (policy,) = re.findall(r"^class Policy:\n(?:(?: .*)?\n)*", text, re.M)
     lines = len([line for line in policy.splitlines() if line.strip()])
     assert lines <= 25
-    guide = (root / "docs" / "plugins.md").read_text(encoding="utf-8")
+    guide = (root / "docs/reference/plugins.md").read_text(encoding="utf-8")
     assert f"it takes {lines} lines" in guide
 
 

@@ -29,7 +29,7 @@ from bench_core.results.budgets import CAP, COLUMNS, CONSTANT
 from bench_core.results.records import OperatingPoint
 from bench_core.sequential import ROUNDING
 from bench_core.serving.model_programs import calibrated_program, capped_program, program_of
-from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.policy_program import ServedProgram
 from bench_core.serving.program import Program, Stop, constant_program
 from bench_core.splits import Splits
 
@@ -171,7 +171,7 @@ def key_of(
 
 def served_program(
     point: Point, limit: float | None, constant: FloatArray, features: int
-) -> Program | PolicyProgram:
+) -> ServedProgram:
     """Return the program of a point, which a cap ``limit`` may stop. Raises UsageError if its model
     has none."""
     if CONSTANT in point.row.point:

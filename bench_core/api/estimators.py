@@ -361,6 +361,7 @@ class _Budgeted(RowReader):
         check_is_fitted(self)
         from bench_core.serving import Folder, Predictor, write_folder
         from bench_core.serving.folder import check_folder
+        from bench_core.serving.spending import expected_spending
 
         trained, point, names = self._trained, self._point, self._names
         encodings = self.encodings_
@@ -373,10 +374,13 @@ class _Budgeted(RowReader):
             pairs = zip(names, self.offsets_.tolist(), strict=True)
             encodings = tuple(ColumnEncoding(name, offset=offset) for name, offset in pairs)
             names = tuple(feature for own in encodings for feature in own.features)
-        made = Folder(program, trained.costs, names, self._about(limit), encodings)
+        content = Folder(program, trained.costs, names, self._about(limit), encodings)
+        with as_value_errors():
+            spending = expected_spending(Predictor(content), trained.valid)
+        content = replace(content, about={**content.about, "spending": spending})
         if folder is not None:
-            write_folder(Path(folder), made)
-        return Predictor(made)
+            write_folder(Path(folder), content)
+        return Predictor(content)
 
     @property
     def _names_of_classes(self) -> list[str]:

@@ -82,7 +82,8 @@ def check_command(
       bench check my-plugin                    everything in an installed plugin
 
     A check fits one or two models on a few hundred rows; a learner takes seconds. The checks are
-    functions of bench_core/conformance; docs/plugins.md shows how to run them in your own tests.
+    functions of bench_core/conformance; docs/reference/plugins.md shows how to run them in
+    your own tests.
     The exit status is 1 if a promise is broken.
     """
     if not names and not plugins:

@@ -1,4 +1,4 @@
-"""``bench model``: export a model of a run, show it and check it."""
+"""``bench model``: export a model of a run, show it, check it and watch its spending."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.outputs import check_replaced
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 DIFFERS = 1
 _SAME = 1e-9  # relative
+_SHOWN = 20  # figures of a log
 
 
 @click.group("model")
 def model_command() -> None:
-    """Export a model for serving, show it or check it.
+    """Export a model for serving, show it, check it or watch its spending.
 
     An exported model is a folder of arrays and JSON: a fitted model at one operating point. It asks
     for the features that it needs.
@@ -41,8 +43,9 @@ def model_command() -> None:
       bench model export --budget 60 --format c -o model-c/
       bench model show model/
       bench model check model/ --data today.svm
+      bench model watch model/ log.csv
 
-    In Python: bench_core.serving.load("model/").predict(acquire); see docs/serving.md.
+    In Python: bench_core.serving.load("model/").predict(acquire); see docs/guide/serving.md.
     """
 
 
@@ -102,6 +105,7 @@ def export_command(
     from bench_core.serving.folder import check_folder, write_as
 
     check_folder(output)
+    check_replaced(output)
     registry = options.registry(plugins)  # makes their classes importable
     write = registry.export(written)
     info, frame = finished(store, run)
@@ -117,11 +121,27 @@ def export_command(
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(Store(store), info, answer, registry.metrics, **made)
+    where = f"{output}{replaced(output)}, {answer.words}"
     remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
-    lines += [f"wrote {output}, {answer.words}", run_line(info), *summary(Predictor(folder))]
+    lines += [
+        f"wrote {where}",
+        run_line(info),
+        *summary(Predictor(folder)),
+    ]
     lines += [remark] if remark else []
     console().out("\n".join(lines), highlight=False)
+
+
+def replaced(folder: Path) -> str:
+    """Return whose model a folder has that is to be replaced, in words."""
+    from bench_core.serving import load
+
+    try:
+        about = load(folder).about
+        return f" in place of {about['learner']}'s model at {cost(about['test']['cost'])} per row"
+    except (InputError, KeyError, TypeError):
+        return ""
 
 
 @model_command.command("show", short_help="Show a model's features, cost and saving.")
@@ -329,3 +349,34 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
         known = {name: np.nan_to_num(table.column(name).numbers())[order] for name in there}
         paid = prices_in(known, columns_of_prices)
     return Examples(X, y.astype(np.float64), queries, price_columns=paid)
+
+
+@model_command.command("watch", short_help="Compare the spending in a service's log.")
+@_folder
+@click.argument("log", type=options.FILE)
+@options.debug_option
+def watch_command(folder: Path, log: Path) -> int:
+    """Compare the spending in LOG with what was expected when the model in FOLDER was exported.
+
+    LOG is CSV or Parquet with a row for each answer, such as 'answer.log()' in Python: a column
+    'spent'; 'bought', names of columns separated by blanks, or a column of 0 and 1 for each of
+    them; 'capped', 0 or 1. The last two may be missing. The exit status is 1 if a mean changed by
+    more than 3 standard errors, and by more than 5% (of the cost, or of the rows).
+    """
+    from bench_core.cli.spending_log import figures_of
+
+    model = _loaded(folder)
+    answers, (first, *others) = figures_of(log, model, folder)
+    others.sort(key=lambda figure: -abs(figure.logged - figure.expected))
+    spent, unit = [cost(first.expected), cost(first.logged)], model.about["unit"]
+    rows = [[f"{first.name} ({unit})", *spent, "ALARM" * first.alarm]]
+    for name, expected, logged, alarm in others:
+        rows.append([name, f"{expected:.1%}", f"{logged:.1%}", "ALARM" * alarm])
+    titles = ("figure", "export", "log", "alarm")
+    title = f"{count(answers, 'answer')} in {log}, next to {folder}"
+    show(Table(titles, rows[:_SHOWN], titles[0], titles[1:3], titles[:1], title=title), console())
+    if len(rows) > _SHOWN:
+        options.note(f"note: not shown: {len(rows) - _SHOWN} shares that changed less")
+    alarms = sum(figure.alarm for figure in (first, *others))
+    console().out(f"ALARM: {count(alarms, 'figure')} changed" if alarms else "as expected")
+    return DIFFERS if alarms else 0

@@ -17,11 +17,12 @@ import click
 from bench_core._io.files import at_home
 from bench_core._io.machine import installed
 from bench_core.cli import options
+from bench_core.cli.outputs import guarded
 from bench_core.errors import UsageError, one_line
 from bench_core.option_fields import options_of
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import Budget, limits_of
-from bench_core.terminal.tables import check_output, complain, on_terminal, write_text
+from bench_core.terminal.tables import complain, on_terminal, write_text
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -288,6 +289,7 @@ def failures(result: RunResult) -> list[str]:
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
 )
+@guarded("plot")
 @options.names_option("--columns", help="Columns of tables, such as 'quality,±,saving,<= 20'.")
 @click.option(
     "--against",
@@ -328,9 +330,10 @@ def report_command(
       bench report --columns cost,kept,tier,area       other columns
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
-    the unit of the data set's prices. docs/reading-the-board.md lists the --columns; 'quality' is
-    the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over the other
-    learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add formats.
+    the unit of the data set's prices. docs/reference/reading-the-board.md lists the --columns;
+    'quality' is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over
+    the other learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add
+    formats.
     """
     from bench_core.leaderboard.reports import (
         ReportRequest,
@@ -384,7 +387,6 @@ def audit_command(run: str, output: Path | None, **arguments: Any) -> int:
     """
     from bench_core.execution.orchestration import audited
 
-    check_output(output)
     with doing_again("", run, **arguments) as (asked, show):
         result = audited(run, asked, show)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)

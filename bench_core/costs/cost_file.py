@@ -1,6 +1,6 @@
 """Cost files: the cost of each feature, and the features that share a measurement.
 
-Forms, distinguished by their content (``docs/cost-files.md`` has examples):
+Forms, distinguished by their content (``docs/guide/cost-files.md`` has examples):
 
 - a table, with lines ``name,cost`` or ``name:cost`` or more columns (``price_table``), in text,
   Parquet, or a JSON list of records; or one cost per line, in the order of the features;

@@ -18,7 +18,8 @@ from bench_core.option_fields import options_of
 from bench_core.splits import Splits
 
 _COMMENT = (
-    "# written by 'bench init', used by 'bench run' in this folder; docs/data.md lists all keys\n"
+    "# written by 'bench init', used by 'bench run' in this folder; "
+    "docs/guide/data.md lists all keys\n"
 )
 _NO_COSTS = '# costs = "prices.csv"  # lines feature,price; without it every feature costs 1\n'
 

@@ -54,8 +54,9 @@ from bench_core.execution.predict import (
 from bench_core.execution.score_comparison import TOLERANCE, Spread, close, spreads
 from bench_core.results.budgets import CAP
 from bench_core.results.records import Verdict
-from bench_core.sequential import Sequential
-from bench_core.serving import Exportable, Folder, PolicyProgram, Predictor, Program
+from bench_core.sequential import Sequential, StoredPolicy
+from bench_core.serving import Exportable, Folder, Predictor
+from bench_core.serving.policy_program import ServedProgram
 
 SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
 SAMPLE_PROGRAMS = 10
@@ -412,12 +413,12 @@ class _Audit:
             return self.path.bought
         return predict_split(self.model, self.examples, self.costs, self.classes).bought
 
-    def _program(self, p: int) -> Program | PolicyProgram | None:
+    def _program(self, p: int) -> ServedProgram | None:
         if not isinstance(self.model, Exportable):
             return None
         try:
-            found: Program | PolicyProgram = self.model.program(self.path.points[p])
-            return found
+            found: ServedProgram = self.model.program(self.path.points[p])
+            return None if isinstance(found, StoredPolicy) else found
         except UsageError:  # no program at this point
             return None
         except Exception as error:
@@ -428,7 +429,7 @@ class _Audit:
         block: _Block,
         p: int,
         rows: IntArray,
-        program: Program | PolicyProgram,
+        program: ServedProgram,
         on_demand: bool,
     ) -> None:
         """Evaluate the program and compare, in the sample on demand: ten times as slow."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Value = float | str | Interval
 
 PERCENT = f"{SHARE:.0%}"
+BEST = ", best"  # ends the name of the reference's second row
 QUALITY = "quality"
 """Name of the column of the primary metric in files, and in ``--columns``."""
 
@@ -207,8 +208,15 @@ def shown_rows(board: Board) -> list[Row]:
         rows.append(row)
         if row.reference and row.cheap and cost(row.cheap.cost) != cost(row.best.cost):
             best = replace(row, cheap=NOTHING, saved=Saved(), saving=math.nan, marks=())
-            rows.append(replace(best, learner=f"{row.learner}, best", reference=False))
+            rows.append(replace(best, learner=f"{row.learner}{BEST}", reference=False))
     return [*rows, *board.sources]
+
+
+def row_names(rows: Sequence[Row]) -> list[str]:
+    """Return the names of a table's rows: the reference is cut to the quality if it has a second
+    row at its best."""
+    names = [row.learner for row in rows]
+    return [f"{name}, cut" if f"{name}{BEST}" in names else name for name in names]
 
 
 def over_cap(share: float, excess: float) -> str:

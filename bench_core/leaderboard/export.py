@@ -24,9 +24,10 @@ from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
 from bench_core.serving.model_programs import calibrated_program, capped_program, program_of
-from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.policy_program import ServedProgram
 from bench_core.serving.predictor import Predictor
 from bench_core.serving.program import Program, constant_program
+from bench_core.serving.spending import expected_spending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,13 +81,13 @@ def export(
     folder = Folder(program, splits.costs, splits.names, about, encodings)
     if spec["error_costs"]:
         folder = _with_error_costs(folder, spec["error_costs"], splits)
-    if splits.test.queries is None or limit.kind != CAP:
-        return folder
-    # under a cap a run stops whole queries, the served model rows
     model = Predictor(folder)
-    test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
-    figures = {"valid": {"quality": valid["quality"], "cost": valid["cost"]}, "test": test}
-    return replace(folder, about={**about, **figures})
+    more: dict[str, Any] = {"spending": expected_spending(model, splits.test)}
+    if splits.test.queries is not None and limit.kind == CAP:
+        # under a cap a run stops whole queries, the served model rows
+        test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
+        more |= {"valid": {"quality": valid["quality"], "cost": valid["cost"]}, "test": test}
+    return replace(folder, about={**folder.about, **more})
 
 
 def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -118,7 +119,7 @@ def _with_error_costs(folder: Folder, matrix: Matrix, splits: Splits) -> Folder:
 
 def _program(
     states: Path, spec: Mapping[str, Any], splits: Splits, text: str
-) -> tuple[Program | PolicyProgram, Mapping[str, int | float]]:
+) -> tuple[ServedProgram, Mapping[str, int | float]]:
     """Return the program of a trial's model at a point in JSON, and the point."""
     point = json.loads(text)
     if CONSTANT in point:

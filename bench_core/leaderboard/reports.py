@@ -122,9 +122,9 @@ def write_report(
     report, store = report_for(registry, request.output), Store(request.store)
     with store.held():
         info, frame = finished(store, request.run, request.data, request.learners)
-        if request.budgets:  # as if the suite had named them
+        if request.budgets:  # as if the suite had named these alone
             budgets = tuple(map(str, request.budgets))
-            uses = tuple(replace(use, budgets=budgets) for use in info.datasets)
+            uses = tuple(replace(use, budgets=budgets, caps=()) for use in info.datasets)
             info = replace(info, datasets=uses)
         arguments = {
             "sections": list(_sections(registry, info, frame, store, warn)),

@@ -158,7 +158,7 @@ def _refuse_file_options(request: RunRequest, why: str, place: str = "") -> None
     for name in file_options(request):
         belongs = f"it belongs to {option('data', like='FILE')}"
         if place:
-            belongs = f"write its key into {place} (docs/data.md lists keys)"
+            belongs = f"write its key into {place} (docs/guide/data.md lists keys)"
         raise UsageError(f"{option(name)} has no meaning {why}: {belongs}")
 
 

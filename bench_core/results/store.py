@@ -1,7 +1,7 @@
 """Results in one SQLite file: many readers, one writer (``writer.py``).
 
-The tables are defined in ``tables.py``; docs/scale.md documents them for other programs. Fitted
-models and cost models are files next to the store (``store_files.py``).
+The tables are defined in ``tables.py``; docs/reference/scale.md documents them for other
+programs. Fitted models and cost models are files next to the store (``store_files.py``).
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Serving of fitted models at one operating point: they request features and report their cost.
 
 ``load(folder)`` opens a folder written by ``bench model export``. Every model is a ``Program``
-(steps over trees and columns) or a ``PolicyProgram``; no learner code is imported. Two compiled
-walks of a ``Program`` give the same answers: ``on_demand`` serves rows that ask, ``block_walk``
-many known rows without a cap.
+(steps over trees and columns) or a ``PolicyProgram``, without code of its learner; or a
+``StoredPolicy``, which imports the class of a policy that is neither. Two compiled walks of a
+``Program`` give the same answers: ``on_demand`` serves rows that ask, ``block_walk`` many known
+rows without a cap.
 """
 
+from bench_core.sequential import StoredPolicy
 from bench_core.serving.explanation import ExplainedStep, Explanation
 from bench_core.serving.folder import Folder, write_folder
 from bench_core.serving.policy_program import PolicyProgram
@@ -21,6 +23,7 @@ from bench_core.serving.program import (
     Step,
     Stop,
     WeightedColumns,
+    WeightedPrices,
     joined,
     no_trees,
 )
@@ -43,7 +46,9 @@ __all__ = [
     "Program",
     "Step",
     "Stop",
+    "StoredPolicy",
     "WeightedColumns",
+    "WeightedPrices",
     "joined",
     "load",
     "no_trees",

@@ -15,7 +15,7 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.costs.model import needs_of as sensor_needs
 from bench_core.data import Features
-from bench_core.serving.gates import answers, leave, passing, with_columns
+from bench_core.serving.gates import answers, leave, passing, with_columns, with_prices
 from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.query_ranks import QueryGroups
 from bench_core.serving.row_state import ENDED, REJECTED, WalkedRows, combined
@@ -72,6 +72,8 @@ class BlockWalk:
                 step = self.program.steps[number]
                 if step.reads:
                     sums, bits = with_columns(step, sums, X, here), bits | self._columns[number]
+                if len(step.prices):
+                    sums = with_prices(step, sums, rows.prices, here)
                 rows.arrive(here, number, step.combine, sums, bits, splits, before + trees)
                 if number in self.shown:
                     # the caller must not share arrays with the walk
@@ -79,9 +81,13 @@ class BlockWalk:
             if len(here):
                 leave(self.program, segment.ends[-1], here, rows, boundaries)
 
-    def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[WalkedRows, Acquired]:
-        """Return all rows at their ends, and their purchases."""
+    def run(
+        self, X: Float32Array, boundaries: IntArray | None, prices: FloatArray | None = None
+    ) -> tuple[WalkedRows, Acquired]:
+        """Return all rows at their ends, and their purchases, from the ``prices`` (n, s) that are
+        known before a purchase."""
         rows = self.begin(len(X))
+        rows.prices = prices
         for _ in self.walk(rows, X, boundaries):
             pass
         return rows, Acquired(rows.bits, self.needs.sensors)
@@ -116,7 +122,8 @@ class BlockWalk:
         for k, (step, following) in enumerate(pairwise(steps)):
             shown += k in self.shown
             plain = step.combine == following.combine == "last"
-            straight = last[k] > k and plain and not (step.reads or following.reads)
+            more = step.reads or following.reads or len(step.prices) or len(following.prices)
+            straight = last[k] > k and plain and not more
             if apart and (k in self.shown or not _adds(following)):
                 straight = False
             if not straight or shown == _LONGEST:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
+from bench_core.sequential import StoredPolicy
 from bench_core.serving.gates import largest_probability
-from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.policy_program import PolicyProgram, ServedProgram
 from bench_core.serving.program import Program
 from bench_core.serving.row_state import Answer
 
@@ -88,12 +89,12 @@ class Record:
         self.steps.append(ExplainedStep(step, bought, spent - self._spent, score))
         self._columns, self._spent, self.gated = len(self.requested), spent, gated
 
-    def explained(self, answer: Answer, program: Program | PolicyProgram, cap: str) -> Explanation:
+    def explained(self, answer: Answer, program: ServedProgram, cap: str) -> Explanation:
         """Return the record of a row with this answer. ``cap``: why a cap ended it, in words, "" if
         there is none."""
         if answer.stopped == "cap":
             why = cap
-        elif isinstance(program, PolicyProgram):
+        elif not isinstance(program, Program):
             why = _end_of_policy(program, self.requested, " within the rest of the cap" * bool(cap))
         else:
             why = _end(program, answer, self.gated)
@@ -122,9 +123,13 @@ def _end(program: Program, answer: Answer, score: FloatArray | None) -> str:
     return f"it is {'not ' if answer.stopped == 'gate' else ''}among {among}, {gate}"
 
 
-def _end_of_policy(program: PolicyProgram, requested: Sequence[str], within: str) -> str:
+def _end_of_policy(
+    program: PolicyProgram | StoredPolicy, requested: Sequence[str], within: str
+) -> str:
     if len(requested) == len(program.features):
         return "everything is bought"
+    if isinstance(program, StoredPolicy):
+        return f"the policy makes no further purchase{within}"
     what = f"purchase{within if program.skip else ''}"
     if program.rule == "class":
         return f"no {what} is as likely to be the best action as an answer"

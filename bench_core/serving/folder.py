@@ -3,7 +3,8 @@
 No pickle. ``model.json`` holds the format's version, the model's needs and figures, and a checksum
 of everything. ``program.json`` holds the parts of the program by their fields, and the shapes of
 their arrays. An array file has the arrays of a field of all parts, one after the other:
-``steps.weights.npy`` those of all steps.
+``steps.weights.npy`` those of all steps. A policy without a program is the name of its class, and
+its state.
 """
 
 from __future__ import annotations
@@ -20,14 +21,23 @@ import numpy as np
 from bench_trees.ensemble import Ensemble
 
 from bench_core._io.files import atomic_folder
+from bench_core.class_names import find_class, remember_class
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import from_json, to_json
 from bench_core.encoding import ColumnEncoding, encodings_from
 from bench_core.errors import InputError, UsageError, check_memory
 from bench_core.protocols import Export
-from bench_core.sequential import Evaluated
-from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import Finish, Kernel, Program, Step, Stop, WeightedColumns
+from bench_core.sequential import Evaluated, StoredPolicy
+from bench_core.serving.policy_program import PolicyProgram, ServedProgram
+from bench_core.serving.program import (
+    Finish,
+    Kernel,
+    Program,
+    Step,
+    Stop,
+    WeightedColumns,
+    WeightedPrices,
+)
 
 FORMAT, VERSION = "budget-bench model", 7
 INDEX, PROGRAM = "model.json", "program.json"
@@ -40,7 +50,7 @@ class Folder:
     values such as task, unit, point, figures and provenance. ``encodings`` turn raw columns into
     features; () if columns are features."""
 
-    program: Program | PolicyProgram
+    program: ServedProgram
     costs: CostModel
     names: tuple[str, ...]
     about: Mapping[str, Any]
@@ -152,13 +162,13 @@ Arrays = dict[str, list[Any]]
 _PARTS: dict[str, Any] = {
     part.__name__: part
     for part in (
-        *(Program, PolicyProgram, Step, Stop, Finish, WeightedColumns, Kernel, Ensemble),
-        Evaluated,
+        *(Program, PolicyProgram, Step, Stop, Finish, Kernel, Ensemble),
+        *(WeightedColumns, WeightedPrices, Evaluated, StoredPolicy),
     )
 }
 
 
-def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], Any]:
+def program_state(program: ServedProgram) -> tuple[dict[str, Any], Any]:
     """Return a program as arrays by name and JSON values."""
     arrays: Arrays = {}
     index = _packed(program, "", arrays)
@@ -180,6 +190,14 @@ def _packed(value: Any, name: str, arrays: Arrays) -> Any:
         return [_packed(item, name, arrays) for item in value]
     if isinstance(value, Mapping):
         return {"values": dict(value)}
+    if hasattr(value, "state"):  # a policy
+        state = {
+            key: _packed(entry, f"{name}.{key}", arrays)
+            if isinstance(entry, np.ndarray)
+            else {"values": entry}
+            for key, entry in value.state().items()
+        }
+        return {"class": remember_class(type(value)), "state": state}
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -211,5 +229,9 @@ def _unpacked(packed: Any, name: str, left: dict[str, Any]) -> Any:
         return from_json(packed["costs"])
     if "values" in packed:
         return packed["values"]
+    if "class" in packed:
+        kind: Any = find_class(packed["class"])
+        state = packed["state"].items()
+        return kind.from_state({k: _unpacked(v, f"{name}.{k}", left) for k, v in state})
     inside = packed["fields"].items()
     return _PARTS[packed["part"]](**{f: _unpacked(v, f"{name}.{f}", left) for f, v in inside})

@@ -85,6 +85,18 @@ def with_columns(step: Step, sums: FloatArray, X: Float32Array, here: IntArray) 
     return sums
 
 
+def with_prices(
+    step: Step, sums: FloatArray, prices: FloatArray | None, here: IntArray
+) -> FloatArray:
+    """Add the step's prices to its sums (n, K) for the rows ``here`` (n,) of the known prices
+    (m, s), None for the means."""
+    paid = step.prices
+    for j, sensor in enumerate(paid.sensor.tolist()):
+        price = paid.mean[j] if prices is None else prices[here, sensor]
+        sums[:, paid.output[j]] += paid.weight[j] * price
+    return sums
+
+
 def kernel_sums(kernel: Kernel, bias: FloatArray, X: Float32Array) -> FloatArray:
     """Return the sums of a ``Kernel`` (n, K) for rows (n, d)."""
     z = _scaled(X[:, kernel.features].astype(np.float64), kernel.mean, kernel.factor)
@@ -134,6 +146,8 @@ def passing(
         return np.asarray(largest_probability(scores) <= value[:, None])
     if step.gate == "score":
         return np.asarray(first >= value[:, None])
+    if step.gate == "largest":
+        return np.asarray(scores.argmax(axis=1) == value[:, None])
     if step.gate == "capacity":
         return np.asarray(among_seen(first, on, groups, value))
     if step.gate == "rank":

@@ -9,11 +9,12 @@ import numpy as np
 from bench_core.data import Features
 from bench_core.errors import UsageError
 from bench_core.metrics.calibration import Calibration
-from bench_core.serving.policy_program import PolicyProgram
+from bench_core.sequential import StoredPolicy
+from bench_core.serving.policy_program import PolicyProgram, ServedProgram
 from bench_core.serving.program import Exportable, Finish, Program, Stop, compact, in_sequence
 
 
-def capped_program(model: Any, learner: str, features: int) -> Program | PolicyProgram:
+def capped_program(model: Any, learner: str, features: int) -> ServedProgram:
     """Return a program for serving under a cap: as in ``execution.caps``, a row follows all points
     of the path."""
     nobody = Features(np.zeros((0, features), dtype=np.float32))
@@ -21,7 +22,7 @@ def capped_program(model: Any, learner: str, features: int) -> Program | PolicyP
     parts = list[Program]()
     while left:  # a program may stop at earlier points; what remains precedes it
         program = program_of(model, learner, left[-1])
-        if isinstance(program, PolicyProgram):
+        if not isinstance(program, Program):
             return program
         end = len(program.steps) - 1
         stops = [s for s in program.stops if s.step < end and dict(s.point) in left]
@@ -31,24 +32,24 @@ def capped_program(model: Any, learner: str, features: int) -> Program | PolicyP
     return in_sequence(parts)
 
 
-def program_of(
-    model: Any, learner: str, point: Mapping[str, int | float]
-) -> Program | PolicyProgram:
+def program_of(model: Any, learner: str, point: Mapping[str, int | float]) -> ServedProgram:
     """Return the program of a fitted model at a point. Raises UsageError if it has none."""
     if not isinstance(model, Exportable):
         raise UsageError(
             f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
-            "exported; docs/serving.md shows how to add it"
+            "exported; docs/guide/serving.md shows how to add it"
         )
-    program: Program | PolicyProgram = model.program(point)
+    program: ServedProgram = model.program(point)
     return compact(program) if isinstance(program, Program) else program
 
 
 def calibrated_program(
-    program: Program | PolicyProgram, calibration: Calibration, capped: bool
-) -> Program | PolicyProgram:
+    program: ServedProgram, calibration: Calibration, capped: bool
+) -> ServedProgram:
     """Return a program that calibrates its answers; if ``capped``, also without a purchase."""
     slope, base = calibration.slope, np.array(calibration.base)
+    if isinstance(program, StoredPolicy):
+        return replace(program, slope=slope, base=tuple(base.tolist()))
     if isinstance(program, PolicyProgram):  # the last step answers
         *values, answer = program.scores.steps
         bias = answer.bias.copy()

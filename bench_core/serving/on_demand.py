@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.by_row import priced_rows
+from bench_core.costs.by_row import ByRow, priced_rows
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.explanation import Watch, plain
@@ -66,6 +66,15 @@ class RowWalk:
             self.packed = self.packed._replace(uses=uses)
         self.features = program.features
         self.pauses = program.in_queries or any(step.kernel is not None for step in program.steps)
+        # sensors whose prices are weighed, their means, and which may be a row's own
+        weighed = [step.prices for step in program.steps]
+        self._weighed, self._means = (
+            np.concatenate([getattr(prices, name) for prices in weighed])
+            for name in ("sensor", "mean")
+        )
+        if isinstance(needs.costs, ByRow):
+            self._means = needs.costs.base.sensor[self._weighed]
+        self._shown = np.flatnonzero(~np.isin(self._weighed, [*needs.metered]))
         self._free: list[Room] = []
         self.price: FloatArray | None = None  # (d,) of the features if each has its own sensor
         if needs.prices is not None and needs.single is not None:
@@ -99,7 +108,7 @@ class RowWalk:
     def _alone(self, price_of: FloatArray | None) -> Way:
         """Walk one row to its answer, at its own prices (s,) if there are some."""
         assert self.prices is not None
-        room = self._room(WHOLE)
+        room = self._room(WHOLE, price_of)
         row, counts = room
         parts: list[IntArray] = []
         bought = RowPurchases(self.needs, None, price_of)
@@ -135,8 +144,8 @@ class RowWalk:
         """Walk rows step by step; numpy applies the gates."""
         program, rows = self.program, WalkedRows(self.program, count)
         boundaries = None if queries is None else queries.boundaries
-        rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
-        price_of = _prices_of(costs, count)
+        mode, price_of = BY_STEP if cap is None else CAPPED_BY_STEP, _prices_of(costs, count)
+        rooms = [self._room(mode, price_of[i]) for i in range(count)]
         purchases = [RowPurchases(self.needs, cap, price_of[i]) for i in range(count)]
         for number, step in enumerate(program.steps):
             there = np.flatnonzero(rows.next == number).tolist()
@@ -215,13 +224,18 @@ class RowWalk:
         cells[:, self.features] = [np.where(row.have, row.values, nan) for row in states]
         return cells
 
-    def _room(self, mode: int) -> Room:
+    def _room(self, mode: int, price_of: FloatArray | None) -> Room:
+        """Return memory for a row with its own prices (s,), if it has some."""
         try:
             room = self._free.pop()
         except IndexError:
             row = new_state(self.packed, self.program.outputs)
             room = Room(row, ways(self.packed, row))
         room.row.place[MODE] = mode
+        if len(self._means):
+            room.row.prices[:] = self._means
+            if price_of is not None:
+                room.row.prices[self._shown] = price_of[self._weighed[self._shown]]
         return room
 
     def _score(self, score: FloatArray, how: int, step: int) -> Any:

@@ -6,10 +6,9 @@ price, the row makes the purchase of the largest
 
     rate    max(v_j, 0) / c_j      infinity where c_j is 0
     class   v_j
-    net     v_j - least * c_j      c_j the row's own price, where it is known
 
 among purchases not made yet (with ``skip``: and affordable), if it is at least ``least``, or for
-``class`` and ``net`` at least v_k, the value of stopping. Ties go to the first. Then it requests
+``class`` at least v_k, the value of stopping. Ties go to the first. Then it requests
 all columns that the purchase shows. Free purchases are made first.
 """
 
@@ -18,17 +17,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from bench_trees.ensemble import Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.sequential import Evaluated, Purchases
+from bench_core.sequential import Evaluated, Purchases, StoredPolicy
 from bench_core.serving.program import END, Program, Step
 
-RULES = ("rate", "class", "net")
+RULES = ("rate", "class")
 _NOTHING = Evaluated()
 
 
@@ -41,6 +40,8 @@ class PolicyProgram:
     ``prices`` are the prices that the policy compares. ``each_act`` and ``each_answer`` are its
     evaluations per call (``bench_core.sequential``).
     """
+
+    reads_prices: ClassVar[bool] = False  # those of rows
 
     scores: Program
     outputs: int  # K
@@ -103,35 +104,20 @@ class PolicyProgram:
         start = np.zeros(len(self.scores.multiplier) + 1, np.int32)
         return SensorPrices(start, start[:0], np.zeros(0), self.scores.multiplier)
 
-    def chosen(
-        self,
-        values: Sequence[FloatArray],
-        bought: BoolArray,
-        left: FloatArray,
-        prices: FloatArray | None = None,
-    ) -> IntArray:
+    def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
         """Return the rows' next purchase (n,) or STOP, from the sums (n, w) of all steps but the
-        last. ``prices`` (n, s) are the rows' own."""
+        last."""
         k, purchases, best = len(self.purchases), self.purchases, reduce(np.maximum, values)
         worth, least = best[:, :k], self.least if self.rule == "rate" else best[:, k]
         if self.rule == "rate":
             price = purchases.price[None] if purchases.apart else purchases.marginal(bought)
             with np.errstate(divide="ignore", invalid="ignore"):
                 worth = np.where(price > 0, np.maximum(worth, 0.0) / price, np.inf)
-        elif self.rule == "net":
-            own = purchases.sensor[None] if prices is None else prices
-            worth = worth - self.least * (own @ purchases.sets.T)
         return purchases.best(worth, bought, left, least, self.skip)
 
-    def at_mean_prices(self) -> PolicyProgram:
-        """Return the program with ``net`` as ``class``: every row's price is the mean."""
-        if self.rule != "net":
-            return self
-        charge = np.zeros(self.scores.outputs)
-        charge[: len(self.purchases)] = self.least * self.purchases.price
-        steps = [replace(step, bias=step.bias - charge) for step in self.scores.steps[:-1]]
-        scores = replace(self.scores, steps=[*steps, self.scores.steps[-1]])
-        return replace(self, scores=scores, rule="class", least=0.0)
+
+ServedProgram = Program | PolicyProgram | StoredPolicy
+"""A model at one operating point, as it is served."""
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:

@@ -24,7 +24,7 @@ from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.explanation import Explanation, Record, Watch
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
-from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.policy_program import ServedProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
 from bench_core.serving.raw_rows import (
@@ -67,7 +67,7 @@ class Predictor:
     """
 
     def __init__(self, folder: Folder) -> None:
-        self.program: Program | PolicyProgram = folder.program
+        self.program: ServedProgram = folder.program
         self.costs: CostModel = folder.costs
         self.encodings: tuple[ColumnEncoding, ...] = folder.encodings
         self._raw = RawColumns(folder.encodings or plain_encodings(folder.names))
@@ -97,6 +97,10 @@ class Predictor:
     def sensors(self) -> Mapping[int, list[str]]:
         """Columns that it may request, by the sensor that measures them."""
         return self._by_sensor(self._read)
+
+    @cached_property
+    def _sensors(self) -> set[int]:
+        return {*self.sensors}
 
     def _by_sensor(self, features: Iterable[int]) -> Mapping[int, list[str]]:
         columns = defaultdict[int, dict[str, None]](dict)
@@ -251,12 +255,14 @@ class Predictor:
         cap: float | None,
         costs: CostModel,
     ) -> Answers:
-        if isinstance(self.program, PolicyProgram):
+        if not isinstance(self.program, Program):
             return self._policy.at_hand(cells, queries, self._limit(cap), costs)
         limit = self._limit(cap, queries)
         if limit is None and len(cells) >= MANY:
             boundaries = None if queries is None else queries.boundaries
-            rows, acquired = self._block_walk.run(cells, boundaries)
+            by_row = priced_rows(costs) if self.program.reads_prices else None
+            seen = None if by_row is None else by_row.known()
+            rows, acquired = self._block_walk.run(cells, boundaries, seen)
             scores = answers(self.program, rows, boundaries)
             spent = bill(costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
@@ -271,7 +277,7 @@ class Predictor:
         """Predict as ``predict_features`` does, from cells that are handed out one by one, each
         when the program asks for it."""
         costs = self._costs_of(len(cells), prices)
-        if isinstance(self.program, PolicyProgram):
+        if not isinstance(self.program, Program):
             return self._policy.at_hand(cells, queries, None, costs)
         return self._asking(cells, queries, None, costs)
 
@@ -296,7 +302,8 @@ class Predictor:
         mask = np.zeros((len(each), self.costs.sensors), dtype=bool)
         for bought, answer in zip(mask, each, strict=True):
             self._needs.mark(bought, answer.bought)
-        shape = (-1,) if self.program.outputs == 1 else (-1, self.program.outputs)
+        outputs = self._row_walk.program.outputs
+        shape = (-1,) if outputs == 1 else (-1, outputs)
         return Answers(
             scores=np.array([answer.score for answer in each], dtype=np.float64).reshape(shape),
             spent=np.array([answer.spent for answer in each], dtype=np.float64),
@@ -312,13 +319,26 @@ class Predictor:
     def labels(self, scores: Any) -> Array:
         """Return the class, or the source whose answer to return, (n,) of each row by its scores
         (n,) or (n, K): the class of least expected cost if errors have costs, else the most likely.
-        UsageError for other tasks."""
-        classes = len(self.classes)
-        if not classes:
+        The score of one row, a number or (K,) for K > 2, gives its class alone. UsageError for
+        other tasks and shapes."""
+        matrix = self._matrix
+        if matrix is None:
             raise UsageError(f"a {self.about['task']} model has no classes; use the scores")
-        matrix = 1.0 - np.eye(classes) if self.error_costs is None else self.error_costs.matrix
-        scores = np.asarray(scores, dtype=np.float64)
-        return np.array(self.classes)[answers_of_least_cost(scores, matrix)]
+        scores, k = np.asarray(scores, dtype=np.float64), len(matrix)
+        alone = scores.ndim == (0 if k == 2 else 1)
+        rows = scores[None] if alone else scores
+        if rows.shape[1:] not in ((k,), () if k == 2 else (k,)):
+            wanted = "(n,)" if k == 2 else f"(n, {k})"
+            raise UsageError(f"scores must be {wanted} for {k} classes, not {scores.shape}")
+        labels = np.array(self.classes)[answers_of_least_cost(rows, matrix)]
+        return labels[0] if alone else labels
+
+    @cached_property
+    def _matrix(self) -> FloatArray | None:
+        """Costs of errors (K, K), 1 for each if none were given; None without classes."""
+        if self.error_costs is not None:
+            return self.error_costs.matrix
+        return 1.0 - np.eye(len(self.classes)) if self.classes else None
 
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
@@ -338,10 +358,11 @@ class Predictor:
         """Return the answers of rows that ask for their cells, and for their prices."""
         costs = self._costs_of(len(cells.names)) if self.price_columns else self.costs
         by_row = priced_rows(costs)
-        prices = None if by_row is None else AskedPrices(by_row, self.price_columns)
-        weighs = isinstance(self.program, PolicyProgram) and self.program.rule == "net"
-        if prices is not None and (weighs or limit is not None):
-            prices.ask_quoted(acquire, {*self.sensors})
+        prices = None
+        if by_row is not None:
+            prices = AskedPrices(by_row, self.price_columns, self._needs.sensors)
+        if prices is not None and (self.program.reads_prices or limit is not None):
+            prices.ask_quoted(acquire, self._sensors)
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
             ask = acquire if prices is None else prices.with_prices(acquire, features)
@@ -350,12 +371,13 @@ class Predictor:
         answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, costs), fill)
         for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
+            answer.classes, answer.error_costs = self.classes, self._matrix
         return answers
 
     @property
     def _walk(self) -> PolicyWalk | RowWalk:
         """Walk of rows on demand."""
-        return self._policy if isinstance(self.program, PolicyProgram) else self._row_walk
+        return self._row_walk if isinstance(self.program, Program) else self._policy
 
     def _limit(self, cap: float | None, queries: Queries | None = None) -> float | None:
         """Return the cap of rows, None for none. Raises UsageError if there can be none."""
@@ -371,7 +393,7 @@ class Predictor:
         if queries is not None and not pays_by_row(self.costs) and (queries.sizes > 1).any():
             fault = f"costs {self.costs.name!r} share bills within a query"
             raise UsageError(f"no cap per row: {fault}")
-        if isinstance(self.program, PolicyProgram) and self._needs.prices is None:
+        if not isinstance(self.program, Program) and self._needs.prices is None:
             fault = f"costs {self.costs.name!r} are not a sum over purchases"
             raise UsageError(f"no cap for a policy: {fault}")
         if cap < self.least_cap:
@@ -381,7 +403,7 @@ class Predictor:
     @cached_property
     def least_cap(self) -> float:
         """Price that every row needs for an answer; a lower cap buys nothing. 0.0: unknown."""
-        return 0.0 if isinstance(self.program, PolicyProgram) else self._needs.least(self.program)
+        return self._needs.least(self.program) if isinstance(self.program, Program) else 0.0
 
     @cached_property
     def _block_walk(self) -> BlockWalk:
@@ -397,7 +419,7 @@ class Predictor:
 
     @cached_property
     def _policy(self) -> PolicyWalk:
-        assert isinstance(self.program, PolicyProgram)
+        assert not isinstance(self.program, Program)
         return PolicyWalk(self.program, self.costs)
 
     @cached_property

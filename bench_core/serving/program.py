@@ -5,7 +5,7 @@ in the given order. Its gate then sends the row to ``then`` or ``otherwise``, al
 or ends its walk. Further operations of a model family on scores (a running minimum, an average, a
 link) are a step's ``combine`` or ``Finish``::
 
-    sums   = (sums of the step before, with ``carry``, else 0) + bias + trees + columns
+    sums   = (sums of the step before, with ``carry``, else 0) + bias + trees + columns + prices
     score  = combine(score, sums)           input of the gate
     answer = slope * link(base + score / rounds) + intercept    where the step has a Finish
 
@@ -35,8 +35,10 @@ COMBINE = ("last", "min", "and", "add")
 """New score from the score so far and the step's sums: the sums; the smaller; the log-odds of
 the product of both probabilities; the sum."""
 
-GATES = ("always", "score", "class", "rank", "proximity", "capacity", "sentinel")
+IN_QUERY = ("rank", "proximity", "capacity", "sentinel")
+GATES = ("always", "score", "class", "largest", *IN_QUERY)
 """Rows that pass, by ``value`` v: all; score >= v; the most likely class has at most probability v;
+output v is the largest, of equal ones the first;
 ranked within v of the query; at most v below the ``k``-th best; among the best v of the rows before
 it in the query; a classifier gives at least probability v. The last four use the whole query."""
 
@@ -68,6 +70,26 @@ class WeightedColumns:
         """Return an empty set of columns."""
         number, real = np.zeros(0, np.int64), np.zeros(0)
         return cls(number, number, real, real, real)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedPrices:
+    """Weighted prices of c sensors: weight * price, added to an output. The price is the row's own
+    where it is known before the purchase, else the mean."""
+
+    sensor: IntArray  # (c,)
+    output: IntArray  # (c,)
+    weight: FloatArray  # (c,)
+    mean: FloatArray  # (c,)
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return an empty set of prices."""
+        number, real = np.zeros(0, np.int64), np.zeros(0)
+        return cls(number, number, real, real)
+
+    def __len__(self) -> int:
+        return len(self.sensor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +136,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One stage: weighted trees and columns, a gate, and the next steps.
+    """One stage: weighted trees, columns and prices, a gate, and the next steps.
 
     ``sentinel``: the classifier of a ``sentinel`` gate. Its inputs are the partial score, the score
     scaled to [0, 1] within the query, rank, and query size.
@@ -125,6 +147,7 @@ class Step:
     fresh: BoolArray  # (m,), trees not evaluated by an earlier step: they are billed
     bias: FloatArray  # (K,)
     columns: WeightedColumns = field(default_factory=WeightedColumns.none)
+    prices: WeightedPrices = field(default_factory=WeightedPrices.none)
     carry: bool = False
     combine: str = "last"
     gate: str = "always"
@@ -191,7 +214,7 @@ class Program:
 
     def _fits(self, step: Step) -> bool:
         """True if the parts of a step have valid names, shapes and numbers."""
-        d, k, of = len(self.multiplier), self.outputs, step.columns
+        d, k, of, paid = len(self.multiplier), self.outputs, step.columns, step.prices
         finish, kernel, sentinel = step.finish, step.kernel, step.sentinel
         fits = [
             step.gate in GATES and step.combine in COMBINE and step.k >= 1,
@@ -199,7 +222,8 @@ class Program:
             step.bias.shape == (k,),
             step.weights.shape == step.fresh.shape == step.trees.shape,
             {a.shape for a in (of.output, of.weight, of.mean, of.factor)} == {of.feature.shape},
-            _below(of.feature, d) and _below(of.output, k),
+            _below(of.feature, d) and _below(of.output, k) and _below(paid.output, k),
+            {a.shape for a in (paid.output, paid.weight, paid.mean)} == {paid.sensor.shape},
         ]
         while finish is not None:
             fits.append(len(finish.base) == k and finish.link in LINKS)
@@ -215,10 +239,14 @@ class Program:
         return all(fits)
 
     @property
+    def reads_prices(self) -> bool:
+        """True if it compares the quoted prices of a row."""
+        return any(len(step.prices) for step in self.steps)
+
+    @property
     def in_queries(self) -> bool:
         """True if an answer depends on the other rows of its query."""
-        group = GATES[3:]
-        return self.rejected == "below" or any(s.gate in group for s in self.steps)
+        return self.rejected == "below" or any(s.gate in IN_QUERY for s in self.steps)
 
     @property
     def features(self) -> IntArray:

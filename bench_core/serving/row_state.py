@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ import numpy as np
 
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.by_row import ByRow
+from bench_core.costs.error_costs import answers_of_least_cost
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
+from bench_core.errors import UsageError
 from bench_core.sequential import ROUNDING
 from bench_core.serving.program import END, REJECT, Program, first_reads
 
@@ -30,7 +33,8 @@ class Answer:
     requested features in order, a tuple of names.
     ``step``: number of the last part of the program that counts, from 0, -1 for none; a part is
     one or more trees, a stage or a purchase. ``stopped``: ``"end"`` (the whole model), ``"gate"``
-    (early exit) or ``"cap"``.
+    (early exit) or ``"cap"``. ``classes`` and the costs of errors (K, K) between them give the
+    ``label``.
     """
 
     score: Any
@@ -38,6 +42,26 @@ class Answer:
     bought: Any
     step: int
     stopped: str
+    classes: tuple[str, ...] = field(default=(), repr=False)
+    error_costs: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> str:
+        """Class as the table of the training writes it, or the source whose answer to return: of
+        least expected cost if errors have costs, else the most likely. UsageError without classes.
+        """
+        if self.error_costs is None:
+            raise UsageError("this model has no classes; use the answer's score")
+        return self.classes[int(answers_of_least_cost(np.array([self.score]), self.error_costs)[0])]
+
+    def log(self) -> dict[str, Any]:
+        """Return a row for the log of ``bench model watch``: ``spent``, ``bought`` (names separated
+        by blanks, in quotes if they contain one) and ``capped`` (0 or 1)."""
+        return {
+            "spent": self.spent,
+            "bought": shlex.join(self.bought),
+            "capped": int(self.stopped == "cap"),
+        }
 
 
 _SHOWN = 5
@@ -121,6 +145,8 @@ class WalkedRows:
         self.next, self.how = np.zeros((2, n), dtype=np.int64)  # the next step, the kind of end
         self.last, self.stop = np.full((2, n), END)  # the last step, and the last stop
         self.stops = [stop.step for stop in program.stops]
+        # (n, s), known before a purchase; None: the means
+        self.prices: FloatArray | None = None
 
     def arrive(
         self,

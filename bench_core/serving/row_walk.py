@@ -21,6 +21,7 @@ VALUE, SPLITS = range(2)  # of a leaf
 ROOT, LEVELS, OUTPUT, BILLED = range(4)  # of a use
 FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, FIRST_READ, LAST_READ = range(6)  # of a step
 CARRY, COMBINED, GATE, THEN, OTHERWISE, STOP_THEN, STOP_OTHERWISE, SEGMENT = range(6, 14)
+FIRST_PRICE, LAST_PRICE = 14, 15
 
 
 class Packed(NamedTuple):
@@ -34,13 +35,14 @@ class Packed(NamedTuple):
     nodes: Int32Array  # (N, 3) cell, key of the threshold, left child (a leaf: itself)
     leaves: FloatArray  # (N, 2) value times weight, multipliers on the way there
     uses: Int32Array  # (u, 4) of trees: root, levels, output, billed (1) or not (0)
-    steps: Int32Array  # (p, 14), FIRST_USE ... SEGMENT
+    steps: Int32Array  # (p, 16), FIRST_USE ... LAST_PRICE
     gates: FloatArray  # (p, 1 + K) the value of the gate, the bias
     columns: Int32Array  # (c, 2) feature, output
     factors: FloatArray  # (c, 3) weight, mean, factor
     reads: Int32Array  # (r,) features that a step needs for every row
     vectors: FloatArray  # (m, K)
     multiplier: FloatArray  # (f,) of a split on each feature
+    prices: FloatArray  # (q, 2) output, weight
 
 
 def pack(program: Program, costs: CostModel) -> Packed:
@@ -73,6 +75,7 @@ def pack(program: Program, costs: CostModel) -> Packed:
         reads=np.concatenate(needed).astype(np.int32),
         vectors=np.ascontiguousarray(vectors, dtype=np.float64),
         multiplier=program.multiplier[features].astype(np.float64),
+        prices=np.column_stack(joined([step.prices for step in steps], "output", "weight")),
     )
 
 
@@ -83,16 +86,17 @@ def _table(*columns: Any) -> Int32Array:
 def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
     stops = sorted(stop.step for stop in program.stops)
     ends, rows = segments(program), []
-    use = column = read = 0
+    use = column = read = price = 0
     for number, step in enumerate(program.steps):
         first = use, column, read
+        priced, price = price, price + len(step.prices)
         use, column = use + len(step.trees), column + len(step.columns.feature)
         read += len(needed[number])
         onward = step.then, step.otherwise
         passed = [any(number <= s and (to < 0 or s < to) for s in stops) for to in onward]
         how = step.carry, COMBINE.index(step.combine), GATES.index(step.gate)
         pairs = first[0], use, first[1], column, first[2], read
-        rows.append([*pairs, *how, *onward, *passed, ends[number]])
+        rows.append([*pairs, *how, *onward, *passed, ends[number], priced, price])
     return np.array(rows, dtype=np.int32)
 
 
@@ -103,7 +107,7 @@ STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, USE, AGREED, MODE, PLA
 WHOLE, BY_STEP, CAPPED_BY_STEP = range(3)  # of MODE
 DONE_SPLITS, DONE_TREES, WAY_SPLITS, WAY_TREES = range(4)  # of ``State.due``
 LAST_ONE, MIN, AND, ADD = range(len(COMBINE))
-ALWAYS, SCORE, CLASS = range(3)
+ALWAYS, SCORE, CLASS, LARGEST = range(4)
 _U: Any = np.uint64  # unsigned indices are never counted from the end
 
 
@@ -121,6 +125,7 @@ class State(NamedTuple):
     paths: Any  # float64 (1,): multipliers of the splits passed
     due: Any  # float64 (4,): under a cap splits and trees done, and those of the way in a tree
     scores: Any  # float64 (2, K): the step's sums, the score
+    prices: Any  # float64 (q,): of the sensors that steps weigh
 
 
 def new_state(program: Packed, outputs: int) -> State:
@@ -138,6 +143,7 @@ def new_state(program: Packed, outputs: int) -> State:
         paths=np.empty(1),
         due=np.zeros(4),
         scores=np.empty((2, outputs)),
+        prices=np.empty(len(program.prices)),
     )
 
 
@@ -287,6 +293,8 @@ def _add_columns(program: Any, row: Any, p: Any) -> None:
         x = np.float64(row.values[columns[c, 0]])
         scaled = (x - factors[c, 1]) * factors[c, 2] if np.isfinite(x) else 0.0
         scores[0, columns[c, 1]] += factors[c, 0] * scaled
+    for c in range(program.steps[p, FIRST_PRICE], program.steps[p, LAST_PRICE]):
+        scores[0, int(program.prices[c, 0])] += program.prices[c, 1] * row.prices[c]
 
 
 @inner
@@ -306,6 +314,11 @@ def _leave(program: Any, row: Any, p: Any) -> None:
     passes = gate == ALWAYS or (gate == SCORE and scores[1, 0] >= value)
     if gate == CLASS:
         passes = _likeliest(scores[1]) <= value
+    elif gate == LARGEST:
+        best = 0
+        for k in range(1, scores.shape[1]):
+            best = k if scores[1, k] > scores[1, best] else best
+        passes = best == value
     onward = steps[p, THEN] if passes else steps[p, OTHERWISE]
     place[LAST], place[STEP] = p, onward
     if onward < 0:

@@ -22,8 +22,8 @@ def bench_exports() -> Mapping[str, Export]:
 def write_c(model: Folder, output: Path) -> str:
     """C99 without dependencies: bench_model.h and bench_model.c, which serve single rows.
 
-    Models that compare the documents of a query, and costs that are not a sum of prices, are
-    refused.
+    Models that compare the documents of a query, policies without a program, and costs that are not
+    a sum of prices, are refused.
     """
     from bench_c.source import FULL, header, source
     from bench_core.costs.model import pays_by_row

@@ -19,15 +19,27 @@ from bench_core.costs.by_row import ByRow
 from bench_core.costs.model import SensorPrices, pays_by_row
 from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
+from bench_core.serving import StoredPolicy
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import classes_of, meaning_of
-from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
+from bench_core.serving.program import IN_QUERY, LINKS, REJECT, Finish, Program
 from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
-from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
+from bench_core.serving.row_walk import (
+    CELL,
+    FIRST_PRICE,
+    KEY,
+    LAST_PRICE,
+    LEFT,
+    LEVELS,
+    SEGMENT,
+    Packed,
+    pack,
+)
 
 FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
+BY = "serve it in Python, by bench_core.serving"
 _HERE = Path(__file__).parent
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
 _PRICES = """ The function price,
@@ -44,21 +56,21 @@ _SUPPORT = ("mean", "factor", "gamma", "vectors", "coefficients")
 
 def header(folder: Folder) -> str:
     """Return the header file."""
-    about, single, cap = folder.about, folder.program.outputs == 1, _cap(folder)
+    about, outputs, cap = folder.about, _program(folder).outputs, _cap(folder)
     what = f"{about.get('learner', 'a model')} {about.get('point', '')}"
     values = {
         "about": what.replace("*/", "* /").replace("\n", " "),
         "what": "the score"
-        if single
+        if outputs == 1
         else "nothing (several outputs), bench_scores fills the scores",
         "features": len(folder.encodings or folder.names),
         "meaning": meaning_of(about).replace("*/", "* /"),
         "bill": "" if pays_by_row(folder.costs) else f"\n   {FULL}.",
         "columns": "".join(_columns(folder.encodings)) or ".",
         "encoders": _encoders(folder)[0],
-        "outputs": folder.program.outputs,
+        "outputs": outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
-        "score": _SCORE if single else "",
+        "score": _SCORE if outputs == 1 else "",
         **dict.fromkeys(("prices", "price", "price_names", "price_count"), ""),
         "answer": _answer_header(classes_of(about)),
     }
@@ -90,16 +102,21 @@ def _cap(folder: Folder) -> float:
     return float(budget["amount"]) if budget.get("kind") == "cap" else inf
 
 
+def _program(folder: Folder) -> Program | PolicyProgram:
+    program = folder.program
+    if isinstance(program, StoredPolicy):
+        raise UsageError(
+            f"C: a policy of class {type(program.policy).__name__} has no program; {BY}"
+        )
+    return program
+
+
 def source(folder: Folder) -> str:
     """Return tables and engine. Raises UsageError if C cannot serve the model."""
-    program, prices = folder.program, prices_of(folder.costs)
-    by = "serve it by bench_core.serving"
+    program, prices = _program(folder), prices_of(folder.costs)
     if prices is None:
-        raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {by}")
+        raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {BY}")
     if isinstance(program, PolicyProgram):
-        if program.rule == "net" and isinstance(folder.costs, ByRow) and folder.costs.quoted.any():
-            raise UsageError(f"C: the model weighs each row's own prices; {by}")
-        program = program.at_mean_prices()
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
         constants = {**common, **_policy_constants(program)}
@@ -107,10 +124,10 @@ def source(folder: Folder) -> str:
         return _text(folder, constants, tables, "policy.c")
     lost = any(REJECT in (step.then, step.otherwise) for step in program.steps)
     below = lost and folder.about.get("task") == "ranking" and program.rejected == "below"
-    if below or any(step.gate in GATES[3:] for step in program.steps):
+    if below or any(step.gate in IN_QUERY for step in program.steps):
         raise UsageError(
             "C: the model compares the documents of a query, but C serves single rows; "
-            f"{by} and predict_query, or export another learner (--learner NAME)"
+            f"{BY} and predict_query, or export another learner (--learner NAME)"
         )
     packed = pack(program, folder.costs)
     numeric = not isinstance(program.rejected, str)
@@ -347,7 +364,8 @@ def _tree_tables(program: Program, packed: Packed) -> list[str]:
         kernel, kernels = -1, kernels + (step.kernel is not None)
         if step.kernel is not None:
             kernel = kernels - 1
-        steps.append(_entry(*numbers[:SEGMENT], kernel, number(gates[0]), _numbers(gates[1:])))
+        whole = *numbers[:SEGMENT], kernel, numbers[FIRST_PRICE], numbers[LAST_PRICE]
+        steps.append(_entry(*whole, number(gates[0]), _numbers(gates[1:])))
     nodes = np.column_stack([packed.nodes[:, KEY], packed.nodes[:, CELL], _below(packed)])
     return [
         array("struct node", "nodes", (_entry(*node) for node in nodes.tolist())),
@@ -375,6 +393,15 @@ def _stage_tables(program: Program, packed: Packed) -> list[str]:
     return [
         array("struct column", "columns", (_entry(*c, *map(number, by)) for c, by in columns)),
         array("int", "reads", packed.reads),
+        array(
+            "struct weighted_price",
+            "weighted_prices",
+            (
+                _entry(paid.sensor[j], paid.output[j], number(paid.weight[j]), number(paid.mean[j]))
+                for paid in (step.prices for step in program.steps)
+                for j in range(len(paid))
+            ),
+        ),
         array("struct finish", "finishes", _finishes([s.finish for s in program.steps])),
         array("double", "nothing", map(number, nothing)),
         *kernels,

@@ -1,7 +1,7 @@
 /* Steps in order: trees and columns, then a gate that selects the next step. */
 
 enum { LAST, MIN, AND, ADD };        /* combine */
-enum { ALWAYS, SCORE, CLASS };       /* gate */
+enum { ALWAYS, SCORE, CLASS, LARGEST }; /* gate */
 enum { IDENTITY, EXP, PROBABILITY, SIGMOID }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
@@ -116,6 +116,20 @@ static int add_columns(struct row *r, const struct step *s)
     return 1;
 }
 
+/* A metered price is not known yet. */
+static void add_prices(struct row *r, const struct step *s)
+{
+    for (int i = s->first_price; i < s->last_price; i++) {
+        const struct weighted_price *w = weighted_prices + i;
+#if BY_ROW
+        double amount = METERED(w->sensor) ? prices[w->sensor] : price(r, w->sensor);
+#else
+        double amount = w->mean;
+#endif
+        r->sums.own[w->output] += w->weight * amount;
+    }
+}
+
 /* Gaussian kernels over the support vectors, a tile at a time; the bias comes last. */
 static void add_kernel(struct row *r, const struct step *s)
 {
@@ -184,6 +198,12 @@ static int passes(const struct row *r, const struct step *s)
 {
     if (s->gate == SCORE)
         return r->score[0] >= s->value;
+    if (s->gate == LARGEST) {
+        int best = 0;
+        for (int k = 1; k < BENCH_OUTPUTS; k++)
+            best = r->score[k] > r->score[best] ? k : best;
+        return best == s->value;
+    }
     return s->gate == ALWAYS || largest_probability(r->score) <= s->value;
 }
 
@@ -218,6 +238,7 @@ static int run(struct row *r, int at_hand)
             r->stopped = BENCH_CAP;
             return stop;
         }
+        add_prices(r, s);
         if (s->kernel >= 0)
             add_kernel(r, s);
         combine(r, s->combine);

@@ -21,9 +21,10 @@ struct use { size_t root; int levels, output, billed; };
 struct column { int cell, output; double weight, mean, factor; };
 struct step {
     int first_use, last_use, first_column, last_column, first_read, last_read, carry, combine, gate,
-        then, otherwise, stop_then, stop_otherwise, kernel;
+        then, otherwise, stop_then, stop_otherwise, kernel, first_price, last_price;
     double value, bias[WIDTH];
 };
+struct weighted_price { int sensor, output; double weight, mean; };
 struct finish { int given, link, onward; double rounds, slope, intercept, base[WIDTH]; };
 struct support {
     int places, count, tile, groups;

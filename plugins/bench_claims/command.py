@@ -189,17 +189,17 @@ def to_measure(verdicts: dict[str, list[Verdict]]) -> Table:
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
-    """One row for each claim, measured claims first."""
+    """One row for each claim, its paper first; measured claims come first."""
     from bench_claims.verdicts import FAILS, HOLDS, WORDS
 
     styles = {HOLDS: "green", FAILS: "red"}
     entries = [(suite, v, v.claim) for suite, some in verdicts.items() for v in some]
     entries.sort(key=lambda entry: WORDS.index(entry[1].word))  # stable: in the suites' order
     rows = [
-        (c.says, c.published, v.shown, v.word, v.rests, v.how, c.source, suite)
+        (c.source, c.says, c.published, v.shown, v.word, v.rests, v.how, suite)
         for suite, v, c in entries
     ]
     row_styles = [styles.get(v.word, "dim") for _, v, _ in entries]
-    titles = ("claim", "published", "measured", "verdict", "rests on", "how", "source", "suite")
-    fold = ("claim", "published", "verdict", "rests on", "how", "source")
-    return Table(titles, rows, "claim", ("measured",), fold, row_styles=row_styles)
+    titles = ("source", "claim", "published", "measured", "verdict", "rests on", "how", "suite")
+    fold = ("source", "claim", "published", "verdict", "rests on", "how")
+    return Table(titles, rows, "source", ("measured",), fold, row_styles=row_styles)

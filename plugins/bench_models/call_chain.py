@@ -20,7 +20,7 @@ from bench_core.arrays import Float32Array, IntArray
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
-    from bench_core.serving import Program
+    from bench_core.serving import Program, WeightedColumns
     from bench_core.serving.block_walk import BlockWalk
 
 
@@ -39,6 +39,14 @@ def stump(feature: int, threshold: float, low: float, high: float, missing_low: 
     """Return a tree for ``Ensemble.of_trees``: ``low`` up to the threshold, else ``high``."""
     missing = (missing_low, False, False)
     return _Stump((feature, -1, -1), (threshold, 0.0, 0.0), (0.0, low, high), missing)
+
+
+def read(features: IntArray) -> WeightedColumns:
+    """Return columns of weight 0: they are bought and add nothing."""
+    from bench_core.serving import WeightedColumns
+
+    zero = np.zeros(len(features))
+    return WeightedColumns(features, np.zeros(len(features), np.int64), zero, zero, zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +85,11 @@ class CallChain(Stored):
     def _at(self, p: int) -> Program:
         """One step for each call. A doubt of 1 is added to output 0, where the gate looks for it;
         scores of 4 and -4 tell which answer is returned."""
-        from bench_core.serving import END, Program, Step, WeightedColumns
+        from bench_core.serving import END, Program, Step
 
         sources = self.order[p][self.order[p] >= 0].tolist()
         outputs = len(self.calls) if len(self.calls) > 2 else 1
-        zero, first, trees, steps = np.zeros(1), np.zeros(1, np.int64), list[_Stump](), list[Step]()
+        trees, steps = list[_Stump](), list[Step]()
         for i, source in enumerate(sources):
             last = i == len(sources) - 1
             bias = np.full(outputs, -4.0)
@@ -96,8 +104,7 @@ class CallChain(Stored):
                     weights=np.ones(len(trees) - i),
                     fresh=np.ones(len(trees) - i, dtype=bool),
                     bias=bias,
-                    # a column of weight 0 is bought and adds nothing
-                    columns=WeightedColumns(self.calls[[source]], first, zero, zero, zero),
+                    columns=read(self.calls[[source]]),
                     gate="always" if last else "score",
                     value=float(bias[0]) + 0.5,
                     then=END if last else i + 1,

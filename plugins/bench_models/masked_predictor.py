@@ -41,6 +41,7 @@ from bench_core.optimum import shown_by
 from bench_models.boosting import BoostedTrees, bins_for, loss_of
 from bench_models.dictionary import layout_of, sums
 from bench_models.links import log_loss, log_sum, of_classes, softmax
+from bench_models.policies import PricedPolicy
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
@@ -152,16 +153,10 @@ class MaskedPredictor(Stored):
         return found if self.task_loss == "softmax" else found[:, 0]
 
 
-class PredictorPolicy(Stored):
+class PredictorPolicy(PricedPolicy):
     """A policy that predicts by a ``predictor``."""
 
     predictor: MaskedPredictor
-    prices: Prices
-
-    @cached_property
-    def purchases(self) -> Purchases:
-        """Purchases at these prices."""
-        return Purchases.of(self.prices)
 
     @cached_property
     def each_answer(self) -> Evaluated:

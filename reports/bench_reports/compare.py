@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,12 +50,16 @@ TESTS = (
 DATA = ("{}", "{} and repeats", "repeats")
 """Units of a test, by the same cases."""
 
+FIRST = 3
+"""Learners that are compared if none is named."""
+
 
 @click.command(
     "compare",
     short_help="Test whether differences between learners are significant.",
     epilog="""\b
 Examples:
+  bench compare                              the first learners of the board
   bench compare miser cegb                   each at 99% of the reference's quality
   bench compare miser cegb --budget inf      each at its best, at any cost
   bench compare miser cegb --budget 60       each at its best within a mean cost
@@ -122,12 +127,16 @@ def command(
         if name not in in_run:
             raise UsageError(unknown("learner of this run", name, in_run, why))
     names = [against, *(n for n in in_run if n != against)] if names == [against] else names
+    kept = Store(store)
+    if not names:
+        names = first_learners(info, frame, kept, datasets)
+        options.note(f"the first learners of the board: {listed(names)}")
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
     parts: list[Table | str] = [*notices(info)]
     records: list[dict[str, float | str]] = []
     for name in named_datasets(frame, datasets):
-        place, within = (info, Store(store), frame[frame["dataset"] == name], name, names), limits
+        place, within = (info, kept, frame[frame["dataset"] == name], name, names), limits
         if not limits:
             usual, why = usual_limit(*place)
             within, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
@@ -150,6 +159,19 @@ def command(
     else:
         deliver_parts(parts, output)
     return 0
+
+
+def first_learners(
+    info: RunInfo, frame: pd.DataFrame, store: Store, datasets: Sequence[str]
+) -> list[str]:
+    """Return the first ``FIRST`` learners of the board, or of the board of the first of several
+    data sets, without baselines."""
+    from bench_core.leaderboard.assembly import boards
+
+    name, *_ = named_datasets(frame, datasets)
+    shown = boards(info, frame[frame["dataset"] == name], store)
+    names = (row.learner for board in shown for row in board.rows if not row.baseline)
+    return list(islice(names, FIRST))
 
 
 def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str] = ()) -> str:

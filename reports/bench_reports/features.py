@@ -10,7 +10,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import UsageError, printable, require
-from bench_core.terminal.tables import Table, check_output, console, deliver, show
+from bench_core.terminal.tables import Table, console, deliver, show
 from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import costs_in, named_datasets
 
@@ -80,7 +80,6 @@ def command(
     from bench_core.results.budgets import Target
     from bench_core.results.store import Store
 
-    check_output(output)
     info, frame = finished(store, run)
     kept, lines = Store(store), []
     panels: dict[str, list[Purchase]] = {}
@@ -155,9 +154,11 @@ def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
 
 
 def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Table:
-    """Return a learner's purchases for a terminal; sensors that no row buys are named below."""
+    """Return a learner's purchases for a terminal, with their total; sensors that no row buys are
+    named below."""
     from bench_core.leaderboard.bought_sensors import NEVER
 
+    everything = sum(buy.price for buy in bought)
     bought = [buy for buy in bought if buy.share > NEVER]
     rows = [
         [
@@ -168,11 +169,16 @@ def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Tab
         ]
         for buy in bought
     ]
+    if len(rows) > 1:
+        paid = sum(buy.price * buy.share for buy in bought)
+        rows.append(["total", cost(everything), "", cost(paid)])
     titles: tuple[str, ...] = TITLES
     if any(buy.nothing[0] for buy in bought):  # paid all the same
         titles = (*TITLES, "nothing came")
-        rows = [[*row, _lost(buy)] for row, buy in zip(rows, bought, strict=True)]
-    return Table(titles, rows, "features", titles[1:], ("features",), title=title, footer=footer)
+        rows = [[*row, text] for row, text in zip(rows, [*map(_lost, bought), ""], strict=False)]
+    rule = len(bought) if len(rows) > len(bought) else None
+    columns = "features", titles[1:], ("features",), title
+    return Table(titles, rows, *columns, footer=footer, rule=rule)
 
 
 def _lost(one: Purchase) -> str:

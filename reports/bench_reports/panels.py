@@ -53,8 +53,9 @@ class Panel(NamedTuple):
 
 
 class Panels:
-    """The tables of a run's boards: the usual columns and quality at budgets, or the columns
-    ``names``; with p-values of the difference to the learner ``against``.
+    """The tables of a run's boards: the usual columns, and quality at budgets and caps that the run
+    or the report names, or the columns ``names``; with p-values of the difference to the learner
+    ``against``.
 
     In names "quality" is the board's metric and "+-" is "±". Raises UsageError for a column or a
     learner that the run does not have.
@@ -100,7 +101,8 @@ class Panels:
         over = f"{board.metric} within a cost per row of:"
         shown = beside if paired else within
         shown = [*shown, *(column for column in budget_columns(board) if column.usual)]
-        last = [Panel(over, shown, board.rows, paired)] if within else []
+        named = within and (board.use.budgets or board.use.caps)
+        last = [Panel(over, shown, board.rows, paired)] if named else []
         return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
 
     def _all(self, board: Board) -> list[Column]:

@@ -4,6 +4,7 @@ bytes.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,10 +14,16 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
-from bench_core.leaderboard.columns import explained
-from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
+from bench_core.leaderboard.columns import explained, row_names, target
+from bench_core.leaderboard.conclusion import (
+    conclusion,
+    over_datasets,
+    overall_conclusion,
+    ranked_by,
+)
 from bench_core.leaderboard.reports import paragraph
 from bench_core.terminal.tables import Table, write_text
+from bench_core.terminal.wording import cost, p_value
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import RANKS, legend, mark_lines, marked, rank_table
 
@@ -60,7 +67,10 @@ def markdown(
         tables = panels.of(board)
         for panel in tables if board.rows else ():
             lines += [md(panel.title), ""] if panel.title else []
-            names = [md(row.learner) + " (baseline)" * row.baseline for row in panel.rows]
+            names = [
+                md(name) + " (baseline)" * row.baseline
+                for name, row in zip(row_names(panel.rows), panel.rows, strict=True)
+            ]
             titles = ["learner", *(column.title for column in panel.columns)]
             lines += [*markdown_table(titles, _marked(panel, names, md, "**{}**", "~ {}")), ""]
         lines.append(md(" ".join([_marks(tables, "~"), *legend(board, tables)])))
@@ -123,24 +133,79 @@ def latex(
     made_by: str = "",
     registry: Registry | None = None,
 ) -> None:
-    """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
+    """Write LaTeX: one table that fits a column, of one data set or of learners by data sets; a
+    table of quality at budgets for each data set if some are named; a note on the tables and a
+    paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
     shown = boards(run, frame, store)
     panels = Panels(run, frame, store, shown, columns, against, registry)
+    several = sum(bool(board.rows) for board in shown) > 1 and not columns
+    if several:
+        lines += [*_latex_overview(panels, against), ""]
+    tables = []
     for board in shown:
         for panel in panels.of(board, leave_out=["wrong"]) if board.rows else ():
-            label = f"{board.dataset}{'-budgets' if panel.title else ''}"
-            lines += [*_latex_panel(board, panel, label), ""]
+            if panel.title or not several:
+                label = f"{board.dataset}{'-budgets' if panel.title else ''}"
+                lines += [*_latex_panel(board, panel, label), ""]
+                tables.append(panel)
         lines += [f"% {one_line(line)}" for line in [*mark_lines(board), *board.remarks()]]
-    if ranks := rank_table(shown, sys.maxsize):
-        lines += [*latex_table(ranks, f"{ranks.title}. {RANKS}", "mean-ranks"), ""]
+    note = _note(shown, tables, several and bool(over_datasets(shown)[0]))
     methods = paragraph(run, frame, against, made_by, tex, tex_code, registry)
-    lines += ["\\paragraph{Methods.}", methods, ""]
+    lines += ["\\paragraph{Tables.}", tex(note), "", "\\paragraph{Methods.}", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
+def _latex_overview(panels: Panels, against: str) -> list[str]:
+    """Return the table of learners by data sets: the cost of each learner's model where it is sure
+    to keep the quality, and p if there is a learner ``against``; mean ranks at the end."""
+    boards = [board for board in panels.boards if board.rows]
+    _, ranked = over_datasets(panels.boards)
+    mean_rank = {one.learner: f"{one.mean:.2f}{'*' * (one.tier == 1)}" for one in ranked}
+    baselines = {row.learner: row.baseline for board in boards for row in board.rows}
+    names = sorted(baselines, key=lambda name: (baselines[name], mean_rank.get(name, "~")))
+    cells: dict[str, list[str]] = {name: [] for name in names}
+    for board in boards:
+        rows = {row.learner: row for row in board.rows}
+        p_of = {name: test.adjusted for name, test in panels.p_values(board, None).items()}
+        for name in names:
+            row = rows.get(name)
+            cells[name].append(cost(row.model.cost) if row and row.cheap else "-")
+            if against:
+                cells[name].append(p_value(p_of.get(name, math.nan)))
+    width = 1 + bool(against)
+    titles = ["learner", *(["cost", "p"][:width] * len(boards)), "rank"]
+    heads = (f"\\multicolumn{{{width}}}{{r}}{{{tex(board.dataset)}}}" for board in boards)
+    head = [f"     & {' & '.join(heads)} & mean \\\\"]
+    body = [[*map(tex, [name, *row, mean_rank.get(name, "-")])] for name, row in cells.items()]
+    shape = f"@{{}}l*{{{len(titles) - 1}}}{{r}}@{{}}"
+    methods = sum(not baseline for baseline in baselines.values())
+    units = ", ".join(dict.fromkeys(board.unit for board in boards if board.unit))
+    kept = "; ".join(dict.fromkeys(target(board) for board in boards if board.saves))
+    texts = [
+        f"Cost per row of the cheapest model that is sure to have {kept or 'the best quality'}",
+        f", in {units}" if units else "",
+        f"; p: its best quality against that of {against}" if against else "",
+        "; mean rank." if ranked else ".",
+    ]
+    return _booktabs("".join(texts), "costs", shape, head, [titles, *body], NARROW, methods)
+
+
+def _note(boards: Sequence[Board], panels: Sequence[Panel], ranks: bool) -> str:
+    """Return the note on all tables: marks, baselines, generated data."""
+    baselines = any(row.baseline for board in boards for row in board.rows)
+    texts = {
+        _marks(panels, "underlined"): any(panels),
+        f"Ranks are by {ranked_by(boards)}; *: not significantly worse than the best mean rank "
+        "(Nemenyi test).": ranks,
+        "Below the rule: trivial baselines.": baselines,
+        **{f"{board.dataset}: {notice(board)}.": board.stand_in for board in boards},
+    }
+    return one_line(" ".join(text for text, needed in texts.items() if needed))
+
+
 def _latex_panel(board: Board, panel: Panel, label: str) -> list[str]:
-    width, names = len(panel.columns), [tex(row.learner) for row in panel.rows]
+    width, names = len(panel.columns), [*map(tex, row_names(panel.rows))]
     titles = ["learner", *(_stacked(column.title) for column in panel.columns)]
     over = f"     & \\multicolumn{{{width}}}{{c@{{}}}}{{{tex(panel.title.rstrip(':'))}}} \\\\"
     head = [over, f"    \\cmidrule(l){{2-{width + 1}}}"] if panel.title else []
@@ -208,10 +273,7 @@ def caption(board: Board, panel: Panel) -> str:
     unit = f"; costs in {board.unit}" if board.unit else ""
     parts = [
         f"{board.dataset}{marked(board)}: {board.metric} on test ({better} is better){unit}.",
-        _marks([panel], "underlined"),
         explained(column for column in panel.columns if re.match("p( |$)", column.title)),
-        "Below the rule: trivial baselines." * any(row.baseline for row in panel.rows),
-        f"{notice(board)}." * board.stand_in,
     ]
     return one_line(" ".join(parts))
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
@@ -26,6 +25,7 @@ from bench_core.leaderboard.columns import (
     Column,
     explained,
     order_words,
+    row_names,
     rule_words,
     target,
 )
@@ -40,11 +40,13 @@ from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
+    TEXT_WIDTH,
     Table,
     console,
     fits,
     plain_lines,
     show,
+    wrapped,
     write_text,
 )
 from bench_core.terminal.wording import count, half, quality, rank_range, run_line
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 
-TEXT_WIDTH = 100  # of text in a pipe or a file
 LONG_TITLE = 8  # a metric with a longer name is headed "quality"
 
 RANKS = (
@@ -123,13 +124,8 @@ def show_boards(panels: Panels, to: Console, sections: Sequence[Section] = ()) -
 def text_boards(panels: Panels, sections: Sequence[Section] = ()) -> str:
     """Return all leaderboards as plain text of ``TEXT_WIDTH``; rows of tables are never broken."""
     parts = _parts(panels, sections, TEXT_WIDTH)
-    lines = (
-        plain_lines(part) if isinstance(part, Table) else [_wrapped(part[0])] for part in parts
-    )
+    lines = (plain_lines(part) if isinstance(part, Table) else [wrapped(part[0])] for part in parts)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
-
-
-_wrapped = TextWrapper(TEXT_WIDTH, break_long_words=False, break_on_hyphens=False).fill
 
 
 def _parts(
@@ -236,13 +232,13 @@ def failure_lines(board: Board) -> list[str]:
 
 
 def legend(board: Board, panels: Sequence[Panel]) -> list[str]:
-    """Return at most four lines: the source of models and unit of costs, the columns, why figures
-    are missing, and the order of rows."""
+    """Return two lines: the source of models and unit of costs; the columns, why figures are
+    missing, and the order of rows."""
     shown = [column for panel in panels for column in panel.columns if not panel.title]
-    words = explained(shown)
+    words = [explained(shown), _lacking(board), order_words(board)]
     if panels[-1].title and not panels[-1].tested and not any(at.note for at in board.at):
-        words += " *: not significantly worse than the best."
-    return [selection_line(board), *filter(None, [words, _lacking(board), order_words(board)])]
+        words.insert(1, "*: not significantly worse than the best.")
+    return [selection_line(board), " ".join(filter(None, words))]
 
 
 def _lacking(board: Board) -> str:
@@ -279,7 +275,11 @@ def screen_table(panel: Panel, metric: str = "") -> Table:
     titles = [column.title for column in panel.columns]
     if len(metric) > LONG_TITLE:
         titles = [QUALITY if title == metric else title for title in titles]
-    cells = [[one_line(row.learner), *(c.text(row) for c in panel.columns)] for row in panel.rows]
+    names = row_names(panel.rows)
+    cells = [
+        [one_line(name), *(column.text(row) for column in panel.columns)]
+        for name, row in zip(names, panel.rows, strict=True)
+    ]
     # baselines come last, below a rule
     methods = sum(not row.baseline for row in panel.rows)
     return Table(

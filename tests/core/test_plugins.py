@@ -433,7 +433,7 @@ def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook):
     doc = inspect.getdoc(getattr(hookspecs, hook))
     assert doc
     assert "\n" not in doc
-    assert hook in page("plugins.md")
+    assert hook in page("reference/plugins.md")
 
 
 def test_every_built_in_plugin_loads(before):

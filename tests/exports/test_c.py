@@ -143,7 +143,7 @@ def with_prices_by_row(folder, rng, rows):
     return replace(folder, costs=costs, about=about), paid
 
 
-@pytest.mark.parametrize("name", ["gated", "outputs"])
+@pytest.mark.parametrize("name", ["gated", "outputs", "chosen"])
 def test_rows_pay_their_own_prices_in_c(name, tmp_path):
     few = replace(prices(), split=0.001)
     folder = folder_of(PROGRAMS[name], few)
@@ -151,6 +151,9 @@ def test_rows_pay_their_own_prices_in_c(name, tmp_path):
     found = served(folder, tmp_path, SAFE, COMPILERS[0], prices=paid)
     assert_same(folder, found, prices=paid)
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))  # at the means
+    replayed = Predictor(folder).replay(X, prices=paid)  # and row by row in Python
+    assert np.allclose(found[:, -3], replayed.spent, rtol=1e-9, atol=1e-9)
+    assert np.allclose(found[:, :-3], replayed.scores.reshape(len(X), -1), rtol=1e-9, atol=1e-9)
     for cap in np.quantile(found[:, -3], [0.1, 0.4]).tolist():
         capped = served(folder, tmp_path, SAFE, COMPILERS[0], cap, prices=paid)
         assert_same(folder, capped, cap, prices=paid)

@@ -20,8 +20,8 @@ POLICIES = {
     "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"aaco-tree", "masked-gbrt", "tree-dime"}
-"""The ones with a program."""
+OF_TREES = {"aaco-tree", "masked-gbrt", "tree-dime"}
+"""The ones with a program; others are served by their class."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 

@@ -14,7 +14,7 @@ from bench_core.arrays import FloatArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
 from bench_core.serving import Predictor
-from bench_core.serving.gates import answers, leave, with_columns
+from bench_core.serving.gates import answers, leave, with_columns, with_prices
 from bench_core.serving.program import Program, segments
 from bench_core.serving.row_state import (
     CAPPED,
@@ -90,6 +90,7 @@ class NaiveWalk:
             if self._lists.reads[number]:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
                 rows.sums[here] = with_columns(step, rows.sums[here], cells, np.arange(len(here)))
+            rows.sums[here] = with_prices(step, rows.sums[here], rows.prices, here)
             own, splits = rows.sums[here], rows.splits[here]
             rows.arrive(here, number, step.combine, own, rows.bits[here], splits, rows.trees[here])
             leave(self.program, number, here, rows, self.boundaries)

@@ -6,7 +6,15 @@ import numpy as np
 from bench_models.boosting import chain
 
 from bench_core import DiscountGroup, price_list
-from bench_core.serving import REJECT, Finish, Folder, Kernel, Program, WeightedColumns
+from bench_core.serving import (
+    REJECT,
+    Finish,
+    Folder,
+    Kernel,
+    Program,
+    WeightedColumns,
+    WeightedPrices,
+)
 from helpers.random_trees import random_ensemble, random_rows
 
 D, ROWS = 8, 100
@@ -52,6 +60,27 @@ def gated():
         )
     steps[1] = replace(steps[1], columns=columns, otherwise=5)
     return replace(program, steps=steps)
+
+
+def chosen():
+    """The largest of three outputs less prices decides which column is bought."""
+    program = trees(outputs=3)
+    priced = WeightedPrices(
+        np.array([0, 1, 3, 0]),
+        np.array([0, 1, 2, 1]),
+        np.array([-0.2, -0.4, 0.3, 0.1]),
+        np.array([1.0, 3.0, 2.5, 2.0]),
+    )
+    steps = list(program.steps[:5])
+    for k in range(2):
+        steps[k] = replace(steps[k], gate="largest", value=float(k), then=k + 2, otherwise=k + 1)
+    steps[0] = replace(steps[0], prices=priced)
+    for k, feature in enumerate((0, 1, 7), start=2):
+        one = np.array([feature])
+        columns = WeightedColumns(one, one % 3, one - 0.5, one + 0.1, one - 1.5)
+        steps[k] = replace(steps[k], columns=columns, then=-1)
+    steps[1] = replace(steps[1], otherwise=4)
+    return replace(program, steps=steps, stops=())
 
 
 def vectors():
@@ -103,6 +132,7 @@ PROGRAMS = {
     "chain": trees(),
     "outputs": trees(outputs=3),
     "gated": gated(),
+    "chosen": chosen(),
     "rejected": replace(gated(), rejected=-7.5),
     "vectors": vectors(),
     "support": support(),

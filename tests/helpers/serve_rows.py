@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_core.serving import Answer, load
+from bench_core.serving import Answer, StoredPolicy, load
 
 HEAVY = ("pandas", "sklearn", "bench_models")
+"""Modules that no model needs, the last one except for policies served by their class."""
 
 
 class Shop:
@@ -45,6 +46,8 @@ class Shop:
 
 
 def serve(folder):
+    """Serve a folder; return the modules that it loaded and should not."""
+    before = {*sys.modules}
     model, X = load(folder / "model"), np.load(folder / "X.npy")
     shop, answers = Shop(model, X), list[Answer]()
     sizes = folder / "sizes.npy"
@@ -64,13 +67,14 @@ def serve(folder):
         repeats=shop.repeats,
         unlike=sum(set(a.bought) != asked for a, asked in zip(answers, shop.asked, strict=True)),
     )
+    heavy = HEAVY[:-1] if isinstance(model.program, StoredPolicy) else HEAVY
+    return [name for name in heavy if name in sys.modules and name not in before]
 
 
 if __name__ == "__main__":
     for line in sys.stdin:
         try:
-            serve(Path(line.rstrip("\n")))
-            loaded = [name for name in HEAVY if name in sys.modules]
+            loaded = serve(Path(line.rstrip("\n")))
             print(f"loaded {loaded}" if loaded else "", flush=True)
         except Exception:
             print(repr(traceback.format_exc()), flush=True)

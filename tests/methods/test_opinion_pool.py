@@ -1,15 +1,23 @@
 """Pools of bought answers, on generated experts of known skill."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from bench_c import write_c
 from bench_methods.opinion_pool import OpinionPool, _right, _weights
 
 from bench_core import Examples, Features, SensorPrices, Splits, Task, price_list
 from bench_core.conformance.cases import fit
+from bench_core.costs.by_row import ByRow, with_known_prices
 from bench_core.datasets.splitting import hashed
 from bench_core.encoding import ColumnEncoding
 from bench_core.execution.predict import predict_split
+from bench_core.metrics.calibration import Calibration
+from bench_core.serving import Folder, load, write_folder
+from bench_core.serving.model_programs import calibrated_program
 from tests.helpers.fakes import FakeContext
+from tests.helpers.kit import refused
 
 K = 3
 SKILL = -2.0, -1.0, 0.0
@@ -199,3 +207,78 @@ def test_a_class_is_right_as_far_as_its_sources_score():
     # both right; both wrong: the other classes share; both right in their own words
     expected = [[1, 0, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0]]
     assert _right(rows, voices, {7: 0, 8: 1}).tolist() == expected
+
+
+def letters():
+    """Labels and answers of three experts, as texts."""
+    splits, parts = choice(), []
+    for n, seed in ((1500, 0), (1500, 1), (300, 2)):
+        parts.append(experts(n, seed))
+    return replace(splits, train=parts[0], valid=parts[1], test=parts[2], class_names=()).complete()
+
+
+def priced_by_row(splits, quoted):
+    """The same, where each row has its own prices."""
+    costs = ByRow(splits.costs, np.arange(3), np.arange(3), np.full(3, quoted))
+    rng, parts = np.random.default_rng(5), {}
+    for name in ("train", "valid", "test"):
+        part = getattr(splits, name)
+        part = Examples(part.X[:1500], part.y[:1500])
+        own = splits.costs.sensor * rng.uniform(0.2, 1.8, (len(part), 3))
+        parts[name] = replace(part, price_columns=own)
+    costs = costs.on_average(parts["train"])
+    splits = replace(splits, **parts).under(costs)
+    splits = replace(splits, **{n: with_known_prices(getattr(splits, n), costs) for n in parts})
+    return replace(splits, price_columns=("pa", "pb", "pc"))
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+@pytest.mark.parametrize("made", [choice, letters])
+def test_what_is_served_is_what_was_judged(made, quoted, tmp_path):
+    splits = priced_by_row(made(), quoted)
+    model, test = fit(OpinionPool(points=8, parts=3), splits), splits.test
+    calls = splits.calls.tolist() if made is choice else ()
+    path = predict_split(model, test, splits.costs, splits.classes, calls=calls)
+    about = {
+        "task": str(splits.task), "classes": splits.classes, "class_names": splits.class_names,
+        "price_columns": splits.price_columns,
+    }  # fmt: skip
+    for p in (2, 5, 7):
+        program = model.program(path.points[p])
+        folder = Folder(program, splits.costs, splits.names, about, splits.encodings)
+        write_folder(tmp_path / str(p), folder)
+        served = load(tmp_path / str(p))
+        for answers in (
+            served.predict_features(test.X, prices=test.price_columns),
+            served.replay(test.X, prices=test.price_columns),
+        ):
+            assert np.allclose(answers.scores, path.scores[p], rtol=1e-9, atol=1e-9)
+            assert np.allclose(answers.spent, path.cost[p], rtol=1e-9, atol=1e-9)
+        for i in range(60):  # rows of words and prices, as the service is asked
+            row = dict(zip(splits.price_columns, test.price_columns[i].tolist(), strict=True))
+            for m, name in enumerate("abc"):
+                row[f"{name}_answer"] = "xyz"[int(test.X[i, 4 * m : 4 * m + 3].argmax())]
+                row[f"{name}_sure"] = float(test.X[i, 4 * m + 3])
+            answer = served.predict(row)
+            assert answer.spent == pytest.approx(path.cost[p][i], rel=1e-9)
+            assert np.allclose(answer.score, path.scores[p][i], rtol=1e-9, atol=1e-9)
+            own = [test.price_columns[i]["abc".index(m)] for m in {n[0] for n in answer.bought}]
+            assert answer.spent == pytest.approx(sum(own))
+    assert path.cost[2].mean() < path.cost[7].mean()
+
+
+def test_a_calibrated_pool_is_served_with_its_calibration(tmp_path):
+    splits = letters()
+    model, X, point = fit(OpinionPool(points=4, parts=2), splits), splits.test.X, {"price": 0.0}
+    program, calibration = model.program(point), Calibration(0.5, (0.1, -0.2, 0.3))
+    new = calibrated_program(program, calibration, capped=False)
+    write_folder(tmp_path / "m", Folder(new, splits.costs, splits.names, {"task": "multiclass"}))
+    expected = 0.5 * (np.array([0.1, -0.2, 0.3]) + model.predict_at(Features(X), point).scores)
+    assert np.allclose(load(tmp_path / "m").predict_features(X).scores, expected)
+
+
+def test_c_names_python_as_the_way_of_a_pool(tmp_path):
+    splits = letters()
+    program = fit(OpinionPool(points=4, parts=2), splits).program({"price": 0.0})
+    folder = Folder(program, splits.costs, splits.names, {"task": "multiclass"})
+    refused("C: a policy of class Pool|in Python", write_c, folder, tmp_path)

@@ -63,6 +63,16 @@ def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
     assert text == bench("compare", "gbrt", "miser", "--against", "toy", "--budget", "inf").out
 
 
+def test_without_names_the_first_learners_of_the_board_are_compared(done, bench):
+    bench("report", "-o", "board.csv")
+    rows = csv.DictReader((done / "board.csv").read_text().splitlines())
+    methods = list(dict.fromkeys(row["learner"] for row in rows))
+    ended = bench("compare")
+    assert ended.status == 0
+    assert ended.out == bench("compare", *methods[:3]).out
+    assert "the first learners of the board: " in ended.err
+
+
 def test_two_that_cost_nothing_have_no_ratio_of_costs(done, bench):
     ended = bench("compare", "toy", "gbrt", "--budget", "0")
     assert "  toy costs nothing; gbrt needs 0.00 for the same quality\n" in ended.out

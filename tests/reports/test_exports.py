@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from statistics import NormalDist
 
@@ -57,6 +58,17 @@ def valued():
     return run
 
 
+def at_budgets(info, frame, path, *, write=papers.latex, **more):
+    """A report, with the usual budgets named as by --budget."""
+    shown = boards(info, frame, more.get("store"))
+    names = {board.dataset: tuple(map(str, board.budgets)) for board in shown}
+    uses = tuple(replace(use, budgets=names.get(use.name, ())) for use in info.datasets)
+    write(replace(info, datasets=uses), frame, path, **more)
+
+
+markdown_at_budgets = partial(at_budgets, write=papers.markdown)
+
+
 def written(write, run, path):
     write(run.info, run.frame, path, store=run)
     return path.read_text()
@@ -78,14 +90,14 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(valued, tmp_path):
     last = {one.learner: one for one in board.standings[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
-    found = latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))
+    found = latex_rows(written(at_budgets, valued, tmp_path / "b.tex"))
     budget = f"$\\le$ {board.budgets[-1]}"
     for name, one in last.items():
         cell = found[budget][name]
         assert cell.startswith("\\textbf{") == (name == best)
         assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
         assert f"{one.quality:.4f}" in cell
-    text = written(papers.markdown, valued, tmp_path / "b.md")
+    text = written(markdown_at_budgets, valued, tmp_path / "b.md")
     _, line = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
     assert cells(line, " | ")[-1] == f"**{last[best].quality:.4f}**"
 
@@ -94,7 +106,7 @@ def test_the_columns_of_a_paper_are_cost_saving_and_quality_of_the_model_to_take
     (board,) = boards(valued.info, valued.frame, valued)
     rows = {row.learner: row for row in board.rows}
     good, least = rows["good"], max(("good", "alike"), key=lambda name: rows[name].saving)
-    found = latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))
+    found = latex_rows(written(at_budgets, valued, tmp_path / "b.tex"))
     low, high = good.saved.interval
     assert found["cost"]["good"] == f"{good.cheap.cost:.2f}"
     assert found["accuracy"]["good"] == f"{good.cheap.quality:.4f}"
@@ -145,7 +157,7 @@ def test_the_tables_of_a_paper_fit_one_of_two_columns(valued, tmp_path):
     fonts = pytest.importorskip("matplotlib.ft2font")
     font = fonts.FT2Font(pytest.importorskip("matplotlib").get_data_path() + "/fonts/ttf/cmr10.ttf")
     font.set_size(8, 72)  # Computer Modern at \\footnotesize, in points
-    text = written(papers.latex, valued, tmp_path / "b.tex")
+    text = written(at_budgets, valued, tmp_path / "b.tex")
     text = text.replace("    good &", "    forward-selection &")  # a name as long as ours are
     assert text.count("\\footnotesize\\setlength{\\tabcolsep}{3pt}") == 2
     for table in text.split("\\begin{tabular}{@{}l")[1:]:
@@ -178,7 +190,7 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
     expected = {name: f"{'<' * (alone[name] < 1.5 * least)}{p:.4f}" for name, p in adjusted.items()}
     assert len({*expected.values()}) > 1
     assert any(text.startswith("<") for text in expected.values())
-    for write, mark in ((papers.latex, "&"), (papers.markdown, "|"), (terminal.write, " ")):
+    for write, mark in ((at_budgets, "&"), (papers.markdown, "|"), (terminal.write, " ")):
         path = tmp_path / "b.txt"
         more = {"sections": ()} if write is terminal.write else {}
         more |= {"columns": names, "against": "gbrt"}
@@ -188,9 +200,9 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
             text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
             assert len(row.findall(text)) == 1, (write, name)
     for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
-        papers.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
+        at_budgets(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
         assert (tmp_path / "b").read_text().count("within a cost per row of") == 1, against
-    call = papers.latex, valued.info, valued.frame, tmp_path / "x"
+    call = at_budgets, valued.info, valued.frame, tmp_path / "x"
     refused("'cheapr'|did you mean cheaper", *call, store=valued, columns=["cheapr"])
     refused("column p needs a learner", *call, store=valued, columns=["p"])
     refused("run 3|'nobody'", *call, store=valued, against="nobody")
@@ -208,7 +220,7 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
         assert shown[budget, "gbrt"] == ""
         for name, p in own.items():
             assert float(shown[budget, name]) == pytest.approx(p)
-    papers.latex(info, valued.frame, tmp_path / "b.tex", store=valued, against="gbrt")
+    at_budgets(info, valued.frame, tmp_path / "b.tex", store=valued, against="gbrt")
     _, table = (tmp_path / "b.tex").read_text().split("\\label{tab:d-budgets}")
     heading = next(line for line in table.splitlines() if "learner &" in line)
     first, second = (f"$\\le$ {budget}" for budget in expected)
@@ -223,13 +235,13 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     assert f"p: {words.format(' at any cost')}." in captions[0]
     assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
     named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
-    papers.latex(info, valued.frame, tmp_path / "one.tex", **named)
+    at_budgets(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
-    papers.latex(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
+    at_budgets(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
     none = "p: unknown, as no repeat has values of gbrt and another learner."
     assert none in (tmp_path / "none.tex").read_text()
-    call = papers.latex, info, valued.frame, tmp_path / "x"
+    call = at_budgets, info, valued.frame, tmp_path / "x"
     refused("7777|--budget 7777", *call, store=valued, columns=["<= 7777"])
 
 
@@ -237,28 +249,46 @@ def test_ties_are_marked_and_explained_except_in_a_table_with_p_as_these_are_of_
     valued, tmp_path
 ):
     words = "Bold: the best; underlined: not significantly worse (all pairs of learners tested"
-    for write, mark in ((papers.latex, "underline"), (papers.markdown, "~")):
+    for write, mark in ((at_budgets, "underline"), (markdown_at_budgets, "~")):
         count = {}
         for against in ("", "gbrt"):
             write(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
             text = (tmp_path / "b").read_text()
             count[against] = len(re.findall(rf"[&|] \\?{mark}\b|[&|] {mark} ", text))
-            captions = [x for x in text.splitlines() if "caption" in x]
-            explained = [words in caption for caption in captions]
-            assert explained == ([not against, True] if write is papers.latex else [])
+            assert text.count(words) == (write is at_budgets)
         assert 0 < count["gbrt"] < count[""]  # ties at budgets, without p, stay
 
 
-def test_mean_ranks_over_data_sets_end_files_for_papers_and_programs(tmp_path):
+def test_mean_ranks_over_data_sets_end_markdown_and_files_for_programs(tmp_path):
     made = page_run.run()
-    latex = written(papers.latex, made, tmp_path / "b.tex").split("{tab:mean-ranks}")[1]
-    assert "    miser & 1.00* & 1-3 & 1 & 1 \\\\\n" in latex
     markdown = written(papers.markdown, made, tmp_path / "b.md")
     assert "## Mean rank over 2 data sets" in markdown
     assert "| miser | 1.00\\* | 1-3 | 1 | 1 |" in markdown
     first, *_ = json.loads(written(records.write_json, made, tmp_path / "b.json"))["ranks"]
     assert (first["learner"], first["mean"]) == ("miser", 1)
     assert first["by_dataset"] == {"a": 1, "b": 1}
+
+
+def test_a_paper_has_one_table_of_learners_by_data_sets_with_p_and_ranks(tmp_path):
+    made = page_run.run()
+    shown = [board for board in boards(made.info, made.frame, made) if board.rows]
+    papers.latex(made.info, made.frame, tmp_path / "b", store=made, against="gbrt")
+    text = (tmp_path / "b").read_text()
+    assert text.count("\\begin{table}") == text.count("\\caption") == 1
+    (caption,) = [line for line in text.splitlines() if "\\caption" in line]
+    assert len(caption.split()) <= 40
+    rows = {line.split("&")[0].strip(): cells(line, "&") for line in text.splitlines()}
+    for k, board in enumerate(shown):
+        tests = Panels(made.info, made.frame, made, shown, (), "gbrt").p_values(board, None)
+        for row in board.rows:
+            cost, p = rows[row.learner][1 + 2 * k : 3 + 2 * k]
+            assert cost == (f"{row.cheap.cost:.2f}" if row.cheap else "-")
+            test = tests.get(row.learner)
+            assert p.replace("\\textless{}", "") == (f"{test.adjusted:.4f}" if test else "-")
+    assert rows["miser"][-1] == "1.00*"
+    at_budgets(made.info, made.frame, tmp_path / "b", store=made)
+    text = (tmp_path / "b").read_text()
+    assert text.count("within a cost per row of") == len(shown)
 
 
 def test_a_budget_of_another_data_set_is_a_column_of_dashes(tmp_path):
@@ -292,7 +322,7 @@ def board_budgets(run):
 
 
 def test_baselines_stand_below_a_rule_and_captions_are_short(valued, tmp_path):
-    lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
+    lines = written(at_budgets, valued, tmp_path / "b.tex").splitlines()
     first = [
         x.split("&")[0].strip() for x in lines if "caption" not in x and ("&" in x or "rule" in x)
     ]
@@ -309,7 +339,7 @@ def test_rows_have_one_order_in_every_format(valued, tmp_path):
     markdown = written(papers.markdown, valued, tmp_path / "b.md").split("\n| learner ")[1]
     for shown in (
         [row.learner for row in Panels(valued.info, valued.frame, None, [board]).of(board)[0].rows],
-        [*latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))["cheaper"]],
+        [*latex_rows(written(at_budgets, valued, tmp_path / "b.tex"))["cheaper"]],
         [line.split()[1] for line in markdown.splitlines()[2:7]],
         [
             one["learner"]
@@ -323,7 +353,7 @@ def test_rows_have_one_order_in_every_format(valued, tmp_path):
 
 
 def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
-    latex = written(papers.latex, Hostile(), tmp_path / "b.tex")
+    latex = written(at_budgets, Hostile(), tmp_path / "b.tex")
     assert "\\textless{}img src=x onerror=alert(1)\\textgreater{}" in latex
     for line in latex.splitlines():
         inner = re.sub(r"\\[\\{}$&#_%]|\\[a-zA-Z]+", "", line)  # commands and escaped characters
@@ -413,7 +443,7 @@ def test_a_model_is_unknown_where_nothing_was_stored_and_none_reaches_the_qualit
 @pytest.mark.parametrize(
     ("write", "suffix"),
     [
-        (papers.latex, ".tex"),
+        (at_budgets, ".tex"),
         (papers.markdown, ".md"),
         (records.write_csv, ".csv"),
         (records.write_json, ".json"),
@@ -569,7 +599,7 @@ def test_commands_in_latex_and_markdown_can_be_copied(valued, tmp_path):
     straight = (
         "bench report -{}-columns \\textquotesingle{}\\textless{}= 4,a\\_b\\textquotesingle{}"
     )
-    shown = {papers.latex: f"\\texttt{{{straight}}}.", papers.markdown: f"`{made_by}`."}
+    shown = {at_budgets: f"\\texttt{{{straight}}}.", papers.markdown: f"`{made_by}`."}
     for write, line in shown.items():
         write(valued.info, valued.frame, tmp_path / "b", store=valued, made_by=made_by)
         assert (tmp_path / "b").read_text().rstrip().endswith(f"its report by: {line}")

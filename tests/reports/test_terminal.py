@@ -9,7 +9,6 @@ import pytest
 from bench_reports import page, papers, terminal
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import (
-    TEXT_WIDTH,
     budget_table,
     failure_lines,
     legend,
@@ -28,6 +27,7 @@ from bench_core.leaderboard.columns import Column, columns, filled, shown_rows
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
+from bench_core.terminal.tables import TEXT_WIDTH
 from bench_core.terminal.wording import cost, quality, saving, settings
 
 
@@ -48,6 +48,11 @@ def legend_of(board, every=False):
 @cache
 def of_example():
     return boards(example.info(), example.frame())
+
+
+def asked(board):
+    """The board of a run that names its budgets."""
+    return replace(board, use=replace(board.use, budgets=tuple(map(str, board.budgets))))
 
 
 def lines_of():
@@ -77,7 +82,7 @@ def test_text_has_the_tables_of_a_terminal_of_its_width():
 def test_the_reference_has_a_second_row_at_its_best():
     # the cheapest point with .792 is .793 at 6000, the best one .8 at 9000
     rows = [line.split() for line in screen(80).splitlines()]
-    assert ["gbrt", "6000", "1.0x", "0.7930"] in rows
+    assert ["gbrt,", "cut", "6000", "1.0x", "0.7930"] in rows
     assert ["gbrt,", "best", "9000", "-", "0.8000"] in rows
     (_, forest) = of_example()
     assert [row.learner for row in shown_rows(forest)] == [
@@ -104,7 +109,7 @@ def test_the_notice_of_a_stand_in_stands_above_its_rows():
 
 
 def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets():
-    lines = lines_of()
+    lines = text_boards(panels_of(*map(asked, of_example()))).splitlines()
     at = lines.index("ndcg@5 within a cost per row of:")
     # gbrt's best is at 9000: 90 100^(k/4), rounded up; a learner has its best point up to there
     budgets = ["<= 90", "<= 290", "<= 900", "<= 2900", "<= 9000"]
@@ -130,18 +135,18 @@ def test_a_skipped_trial_did_not_fail():
     assert line == "skipped: mine (1 trial; scale=1): mine does binary; d is multiclass"
 
 
-def test_the_legend_has_a_line_for_selection_columns_missing_figures_and_order():
+def test_the_legend_explains_selection_columns_missing_figures_and_order():
     board = boards(example.info(baselines=("cegb",)), example.frame())[0]
     assert legend_of(board) == [
         "Each row is one model: the cheapest that has at least 99% of gbrt's best ndcg@5 on "
         "validation; figures are from test, means over 3 repeats. "
         "cost: mean per row in units, for features only; audit: sampled.",
         "cheaper: the cost of gbrt by the same rule divided by this one, the mean of repeats; "
-        "-: no model has 99%, its best is shown.",
-        "this run stored no values per query or row: no intervals, tiers by quality alone.",
+        "-: no model has 99%, its best is shown. "
+        "this run stored no values per query or row: no intervals, tiers by quality alone. "
         "Sorted by cost; baselines are last.",
     ]
-    assert "without a reference learner" in legend_of(replace(board, reference=""))[2]
+    assert "without a reference learner" in legend_of(replace(board, reference=""))[1]
 
 
 def test_the_legend_has_the_number_of_draws_only_if_it_is_low(certain):
@@ -272,7 +277,7 @@ def test_learners_that_lead_alike_share_their_ranks_and_first_tier(certain):
 
 def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
     _, board = certain
-    table = budget_table(panels_of(board).of(board)[1], 80)
+    table = budget_table(panels_of(board).of(asked(board))[1], 80)
     last = {row[0]: row[-1] for row in table.rows}
     assert last["ahead"].endswith("*")
     assert last["alike"].endswith("*")
@@ -285,7 +290,7 @@ def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
 
 def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
     _, board = certain
-    main, within = panels_of(board).of(board)
+    main, within = panels_of(board).of(asked(board))
     p = Column("p", lambda row: 0.5, lambda row: "0.5")
     tested = within._replace(columns=[*within.columns, p], tested=True)
     assert "*" in str(budget_table(within, 999).rows)
@@ -294,7 +299,7 @@ def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
 
 
 def test_the_legend_explains_columns_by_the_titles_that_are_shown(certain):
-    text = " ".join(" ".join(shown(certain, width=300)).split())
+    text = " ".join(" ".join(shown(certain, asked(certain[1]), width=300)).split())
     for title in ("cost", "cheaper", "±"):
         assert re.search(rf"(?<!\w){re.escape(title)}(, [^:;]*)?: ", text), title
     for title in ("kept", "tier", "cheaper tier", "best cost", "regret"):
@@ -321,7 +326,7 @@ def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier(
         "not converged: gbrt, a; more trees would still help",
         "at edge: x: a; the best value ends the range that was tried: try values beyond",
     }
-    _, budgets = panels_of(board).of(board)
+    _, budgets = panels_of(board).of(asked(board))
     (row,) = [row for row in board.rows if row.learner == "gbrt"]
     assert budgets.columns[0].text(row) == "-"  # nothing for the least budget
 

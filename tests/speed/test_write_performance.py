@@ -1,4 +1,4 @@
-"""The table of docs/measurements.md shows the comparisons with a bar, and nothing else changes."""
+"""The table of docs/reference/measurements.md shows the comparisons with a bar."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Write the table of ``docs/measurements.md`` from the JSON files of the speed tests.
+"""Write the table of ``docs/reference/measurements.md`` from the JSON files of the speed tests.
 
     pytest -m speed tests/speed --benchmark-json speed.json
     python tests/speed/write_performance.py speed.json [more.json ...]
@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "measurements.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/measurements.md"
 BLOCK = re.compile(r"(?<=<!-- speed -->\n).*?(?=<!-- end -->)", re.DOTALL)
 HEADER = ["work", "peer", "ours", "peer's", "ours is (quartiles)", "bar"]
 MOST = 30

@@ -8,7 +8,7 @@ feature has a small eps_m, since all pixels of a block share the result. Segment
 the ``seg`` measure.
 
 The paper's forty frames of flies are not public: generated frames or a user's own replace them
-(``_frames``, ``docs/generated-data.md``).
+(``_frames``, ``docs/reference/generated-data.md``).
 
 Departures
 - eps_m is 1 / (pixels that share the value). The printed formula has their number itself, which

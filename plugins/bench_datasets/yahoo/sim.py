@@ -1,9 +1,10 @@
 """``yahoo-sim``: a generated stand-in for Yahoo's learning-to-rank set 1.
 
-``README.md`` beside this file is the definition, number by number; ``docs/generated-data.md`` has
-the reasons. Everything is integer arithmetic on a counter-based hash (the finaliser of splitmix64),
-comparisons and table look-ups. A seed thus gives the same bits on every machine, in any block order
-and for any number of threads. Row i of a split does not depend on the number of rows requested.
+``README.md`` beside this file is the definition, number by number;
+``docs/reference/generated-data.md`` has the reasons. Everything is integer arithmetic on a
+counter-based hash (the finaliser of splitmix64), comparisons and table look-ups. A seed thus gives
+the same bits on every machine, in any block order and for any number of threads. Row i of a split
+does not depend on the number of rows requested.
 """
 
 from __future__ import annotations

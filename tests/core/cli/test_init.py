@@ -65,7 +65,7 @@ def test_options_of_files_belong_into_the_description(loans, bench):
     bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default")
     said = bench("run", "--positive", "repaid").err
     assert "--positive has no meaning with a registered data set: write its key into " in said
-    assert "datasets.toml, [loans] (docs/data.md lists keys)" in said
+    assert "datasets.toml, [loans] (docs/guide/data.md lists keys)" in said
 
 
 def test_a_run_without_data_is_on_the_data_set_of_the_folder(loans, bench):

@@ -126,7 +126,7 @@ def test_the_full_form_charges_groups_as_it_says(bought, price, tmp_path):
 
 
 def test_the_example_of_the_documentation_is_read(tmp_path):
-    text = (Path(__file__).parents[3] / "docs" / "cost-files.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/guide/cost-files.md").read_text()
     example = text[text.index("    {\n") : text.index("    }\n") + 6]
     names = ("age", "TSH", "T3", "TT4", "T4U", "FTI", "left", "right")
     prices = read_costs(write(tmp_path, example), names)

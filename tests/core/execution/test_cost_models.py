@@ -172,7 +172,7 @@ def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home
 
 
 def test_the_model_of_the_page_on_cost_files_works(tmp_path):
-    page = (Path(__file__).parents[3] / "docs/cost-files.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/guide/cost-files.md").read_text()
     block = re.search(r'^    model = "per-query"\n(?:    .*\n)+', page, flags=re.M)
     assert block
     (tmp_path / "c.toml").write_text(dedent(block[0]))

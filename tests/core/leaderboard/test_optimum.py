@@ -68,7 +68,7 @@ def test_the_same_stands_in_every_format(run, tmp_path: Path) -> None:
     (board,) = boards(run.info, run._rows)
     quality = {row.learner: row for row in board.rows}["constant"].best.quality
     shown = f"{0.95 - quality:.4f}"
-    for name in ("board.txt", "board.json", "board.csv"):
+    for name in ("board.json", "board.csv"):
         text = run.report(tmp_path / name).read_text()
         assert "to optimum" in text
         assert shown.rstrip("0") in text

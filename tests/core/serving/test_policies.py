@@ -2,7 +2,7 @@
 
 import pickle
 from dataclasses import fields, replace
-from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -226,10 +226,12 @@ def test_a_policy_cannot_stand_behind_a_gate():
     refused("f0 is a policy|gate", whole_program, model, policy.prices.features, "f0")
 
 
-def test_a_policy_without_a_program_says_so():
-    bare = SimpleNamespace(stops={"at": (1.0,)})
-    model = Sequential(bare, random_policy(0).prices)
-    refused("SimpleNamespace|'program'", model.program, {"at": 1.0})
+def test_a_policy_without_a_program_is_exported_by_its_class():
+    class Bare:
+        stops: ClassVar = {"at": (1.0,)}
+
+    model = Sequential(Bare(), random_policy(0).prices)
+    refused("Bare|'program'|into a module", model.program, {"at": 1.0})
 
 
 @pytest.mark.parametrize(

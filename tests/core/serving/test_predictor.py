@@ -1,6 +1,7 @@
 """Small programs by hand, alone and as estimators of scikit-learn: what is asked for and paid."""
 
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -35,13 +36,17 @@ def step(*trees, bias=0.0, **more):
 
 
 def predictor(steps, trees, prices=None, **more):
+    return Predictor(folder_of(steps, trees, prices, **more))
+
+
+def folder_of(steps, trees, prices=None, **more):
     nothing = np.array([-9.0])
     more = {"stops": [Stop(k, {"stage": k}) for k in range(len(steps))], "nothing": nothing, **more}
     program = Program(
         1, steps, Ensemble.concat(trees) if trees else no_trees(1, 4), np.ones(4), **more
     )
     costs = prices or price_list(np.array([1.0, 2.0, 4.0, 8.0]), split=0.5, tree=0.25)
-    return Predictor(Folder(program, costs, NAMES, {"task": "binary"}))
+    return Folder(program, costs, NAMES, {"task": "binary"})
 
 
 def asking(**values):
@@ -75,6 +80,43 @@ def test_a_row_that_passes_goes_on_from_its_score():
     assert calls == [["a"], ["c"]]
     assert (answer.score, answer.spent) == (1.5 + 20.0, 5.0 + 2 * 0.75)
     assert (answer.step, answer.stopped) == (1, "end")
+
+
+def model_of(task, names=(), matrix=None):
+    errors = matrix and {"matrix": matrix, "column": np.full(np.shape(matrix), -1).tolist()}
+    facts = {"task": task, "classes": len(names), "class_names": names, "error_costs": errors}
+    return Predictor(replace(folder_of(CASCADE, STUMPS), about=facts))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "label"),
+    [(None, "yes"), (((0, 3), (1, 0)), "no")],  # 0.38 * 3 > 0.62 * 1
+)
+def test_an_answer_has_the_label_of_its_row(matrix, label):
+    model = model_of("binary", ["no", "yes"], matrix)
+    answer = model.predict({"a": -1.0})
+    assert answer.score == 0.5
+    assert answer.label == model.labels(answer.score) == label
+    assert model.labels([0.5, -0.5]).tolist() == [label, "no"]
+    assert pickle.loads(pickle.dumps(answer)).label == label
+    assert "classes" not in repr(answer)
+
+
+def test_scores_of_one_row_or_of_several_have_labels():
+    model = model_of("multiclass", ["a", "b", "c"])
+    assert model.labels([0.0, 2.0, 1.0]) == "b"
+    assert model.labels([[0.0, 2.0, 1.0], [3.0, 2.0, 1.0]]).tolist() == ["b", "a"]
+    refused("scores must be (n, 3) for 3 classes, not ()", model.labels, 0.5)
+    refused("scores must be (n, 3) for 3 classes, not (1, 2)", model.labels, [[0.5, 1.0]])
+    two = model_of("binary", ["a", "b"])
+    refused("scores must be (n,) for 2 classes, not (2, 3)", two.labels, np.zeros((2, 3)))
+
+
+def test_a_score_of_a_regression_has_no_label():
+    model = model_of("regression")
+    answer = model.predict({"a": -1.0})
+    refused("this model has no classes; use the answer's score", getattr, answer, "label")
+    refused("a regression model has no classes; use the scores", model.labels, 0.5)
 
 
 def test_an_explanation_has_purchases_scores_and_the_reason_of_the_end():
