@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import SHARE, Board, Row, notice
-from bench_core.leaderboard.columns import QUALITY, Column, explained, order_words
+from bench_core.leaderboard.columns import QUALITY, Column, explained, order_words, row_names
 from bench_core.leaderboard.conclusion import (
     conclusion,
     over_datasets,
@@ -30,7 +30,7 @@ from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import CHEAPER, cost, count, counted, listed, quality, run_line
-from bench_reports.page_data import by_chance, json_text, page_data
+from bench_reports.page_data import by_chance, json_text, page_data, unit_of
 from bench_reports.palette import css
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import mark_lines, screen_table, selection_line
@@ -140,6 +140,7 @@ def rendered(template: str, **content: Any) -> str:
         "legend": legend,
         "marks": mark_lines,
         "headline": headline,
+        "names": row_names,
         "conclusion": conclusion,
         "order": order_words,
     }
@@ -238,7 +239,7 @@ def headline(board: Board) -> Headline | None:
         paid, before, chance = row.cheap.cost, reference.cheap.cost, by_chance(row)
     if float(cost(paid)) >= float(cost(before)):
         return None
-    return Headline(f"{cost(paid)} {one_line(board.unit)}".rstrip(), cost(before), chance)
+    return Headline(f"{cost(paid)} {unit_of(board)}".rstrip(), cost(before), chance)
 
 
 class Head(NamedTuple):
@@ -321,5 +322,7 @@ def overview(boards: Sequence[Board]) -> Overview:
 def _cell(board: Board, row: Row | None) -> str:
     if row is None:
         return "-"
-    lost = board.wrong(row.model.quality) if board.tested else quality(row.model.quality)
+    lost = quality(row.model.quality)
+    if board.tested:
+        lost = f"{board.wrong(row.model.quality):.{int(board.repeats > 1)}f}"
     return f"{cost(row.model.cost)} ({lost}){'?' * (board.saves and not row.cheap)}"

@@ -234,7 +234,7 @@ def _set(
         "name": one_line(board.dataset),
         "data": one_line(board.same_as or board.dataset),
         "accounting": one_line(board.accounting),
-        "unit": one_line(board.unit),
+        "unit": unit_of(board),
         "reference": one_line(board.reference),
         "standIn": board.stand_in,
         "tested": board.tested,
@@ -286,6 +286,11 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
     }
 
 
+def unit_of(board: Board) -> str:
+    """Return the unit of costs in words, "" if unknown."""
+    return "features" if board.counted else one_line(board.unit)
+
+
 def by_chance(row: Row) -> bool:
     """True if the measured interval of a saving includes none."""
     return not (row.saved.significant or math.isnan(row.saved.interval.low))
@@ -307,7 +312,9 @@ def _drawn(
         }
         if board.tested and view.metric.name == board.metric:
             values = curve.quality.tolist()
-            figures["w"] = [None if math.isnan(v) else board.wrong(v) for v in values]
+            figures["w"] = [
+                None if math.isnan(value) else shown(str, board.wrong(value)) for value in values
+            ]
         known = {name: values for name, values in figures.items() if None not in values}
         sure = [_certainty(standing) for standing in curve.sure]
         drawn = {"l": learners.index(curve.learner), **known}

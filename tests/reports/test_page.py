@@ -181,7 +181,7 @@ def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_
     paid = f"miser costs {miser[2]:.2f} units per row"
     whole = f"gbrt at its best costs {gbrt[3]:.2f}"
     # the board without areas has the data of another one, and does not count
-    over = "miser is first on 2 of 2 data sets, by mean quality over all budgets. Its mean rank"
+    over = "miser is first on 2 of 2 data sets, by mean quality over all budgets"
     assert text.index(over) < text.index(paid) < text.index(whole)
 
 
@@ -216,6 +216,8 @@ def test_the_large_figure_is_the_cost_of_the_answer_and_tells_chance():
     assert headline(answered(2.5, 10.0, 0.997)) == ("2.50 EUR", "10.00", True)
     assert headline(answered(2.5, 10.0, np.nan)) == ("2.50 EUR", "10.00", False)  # not measured
     assert headline(answered(10.0, 2.5, 0.2)) is None  # the reference is the answer
+    counted = answered(2.5, 10.0, 1.5, use=example.use("d", counted=True))
+    assert headline(counted) == ("2.50 features", "10.00", False)
     # a total cost next to the lower one of buying everything and nothing
     total = {"higher_is_better": False, "metric": "total_cost"}
     assert headline(answered(0.5, 1.0, 1.5, extremes=(3.0, 1.25), **total)) == (

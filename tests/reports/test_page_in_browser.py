@@ -186,7 +186,8 @@ def test_the_slider_renews_sentence_and_table_and_comes_back(opened):
     assert (column(opened, "cost")[0], column(opened, "wrong")[0]) == (f"{paid:.2f}", str(wrong))
     limit = opened.js("document.getElementById('f-amount').textContent")
     assert re.fullmatch(r"at most [23]\.\d\d units", limit)
-    assert story(opened) == f"A{limit[1:]}: miser, {paid:.2f}, {lost}."
+    # the budget is on validation
+    assert story(opened) == f"A{limit[1:]}: miser, {paid:.2f} on test, {lost}."
     opens = opened.js("JSON.parse($('data').textContent).sets[0].opens")
     slide(opened, opens)
     assert story(opened) == ""
@@ -207,7 +208,7 @@ def test_the_board_is_the_table_of_the_page_without_a_script(opened, file):
 # at 1 nothing is bought, at 2 the constant is not ahead, at 3 b is better on test than a, the best
 # on validation; c is a baseline
 MADE = """(() => {
-  const curve = (l, y, tiers) => ({ l, x: [1, 2, 3], y, c: [0, 2, 2.5], constant: 1,
+  const curve = (l, y, tiers) => ({ l, x: [1, 2, 3], y, c: [0, 2.1, 2.5], constant: 1,
     sure: tiers.map((tier) => [0, 1, tier]) });
   const view = { at: [1, 2, 3], higher: 1, kind: "mean", metric: "auc", leaders: [0, 0, 0, -1],
     curves: [curve(0, [0.5, 0.8, 0.8], [1, 1, 2]), curve(1, [0.5, 0.7, 0.9], [1, 1, 1]),
@@ -221,7 +222,10 @@ MADE = """(() => {
 def test_a_constant_is_credited_to_no_learner_and_better_ones_on_test_are_named(tab):
     nothing, level, worse, told = tab.js(MADE)
     assert nothing == "At most 1.00: nothing is bought; always the same answer, auc 0.5000."
-    assert level == "At most 2.00: a, 2.00, auc 0.8000; b and c (a baseline) are about as good."
+    assert (
+        level
+        == "At most 2.00: a, 2.10 on test, auc 0.8000; b and c (a baseline) are about as good."
+    )
     assert worse == "At most 3.00: a, 2.50, auc 0.8000; b is better on test."
     assert told == ""
 

@@ -43,7 +43,8 @@ function story(data, set, view, place) {
   const [first, others] = [rows.filter((row) => row.tier === 1), rows.filter((row) => row.tier === 1 && !row.leads && !row.constant)];
   const names = listed(others.map((row) => row.name));
   const [is, how] = [others.length > 1 ? "are" : "is", first.includes(lead) ? "about as good" : "better on test"];
-  return `${when}: ${lead.name}, ${cost(lead.cost)}, ${lost}${others.length ? `; ${names} ${is} ${how}` : ""}.`;
+  const paid = cost(lead.cost) + (Number(cost(lead.cost)) > Number(cost(limit)) ? " on test" : ""); // budgets are on validation
+  return `${when}: ${lead.name}, ${paid}, ${lost}${others.length ? `; ${names} ${is} ${how}` : ""}.`;
 }
 
 /** The table at a budget: its head, and its rows with baselines last. */
