@@ -133,7 +133,7 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles."""
     boards = panels.boards
-    yield ": ".join(heading(panels.info)), "bold"
+    yield from ((line, "bold") for line in heading(panels.info))
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
     tables = [panels.of(board) for board in boards]
