@@ -82,7 +82,7 @@ PLAIN = {
     "that there (is|are) not": "missing",
     "is no (list|number|share|frozen|store|row)": "is not a ...",
     "(Counted|Preferred|Taken|Kept) are": "subject, verb, object",
-    "chain works|may be chance|take away|stands? here|none is certainly": "plain words",
+    "chain works|take away|stands? here|none is certainly": "plain words",
     "has the quality of|what .{1,20} pays for|searched alike|trained anew": "plain words",
     '"""(What|Whether|How|Who) .*': "a noun or a verb",
 }

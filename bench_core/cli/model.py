@@ -12,7 +12,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.outputs import check_replaced
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
-from bench_core.errors import InputError, UsageError, require
+from bench_core.errors import InputError, UsageError, one_line, require
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, run_line, stand_in_notice
 
@@ -121,11 +121,27 @@ def export_command(
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(Store(store), info, answer, registry.metrics, **made)
+    where = f"{output}{replaced(output)}, {answer.words}"
     remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
-    lines += [f"wrote {output}, {answer.words}", run_line(info), *summary(Predictor(folder))]
+    lines += [
+        f"wrote {where}",
+        run_line(info),
+        *summary(Predictor(folder)),
+    ]
     lines += [remark] if remark else []
     console().out("\n".join(lines), highlight=False)
+
+
+def replaced(folder: Path) -> str:
+    """Return whose model a folder has that is to be replaced, in words."""
+    from bench_core.serving import load
+
+    try:
+        about = load(folder).about
+        return f" in place of {about['learner']}'s model at {cost(about['test']['cost'])} per row"
+    except (InputError, KeyError, TypeError):
+        return ""
 
 
 @model_command.command("show", short_help="Show a model's features, cost and saving.")
@@ -154,6 +170,7 @@ def _loaded(folder: Path) -> Predictor:
 
 def summary(model: Predictor) -> list[str]:
     """Return a few lines on a model and its figures."""
+    from bench_core.costs.model import unit_named  # not at the top: numpy comes with it
     from bench_core.leaderboard.board import Setting
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
@@ -180,8 +197,23 @@ def summary(model: Predictor) -> list[str]:
     if model.error_costs is not None:
         lines.append("it answers with the class of least expected cost (Predictor.labels)")
     if least := model.least_cap:
-        lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
+        amount = f"{cost(least)} {unit_named(unit)}".rstrip()
+        lines.append(f"every answer costs at least {amount}{_with_less(model)}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
+
+
+def _with_less(model: Predictor) -> str:
+    """Return the answer of a row whose cap allows no purchase, in words; "" if there is none."""
+    from bench_core.data import Task
+
+    nothing = getattr(model.program, "nothing", None)
+    if nothing is None or model.about["task"] == Task.CHOICE:
+        return ""
+    if not model.classes:
+        return "; with less you get the best constant"
+    (label,) = model.labels(nothing if len(nothing) == 1 else nothing[None])
+    common = ", the most frequent class" if model.error_costs is None else ""
+    return f"; with less you get '{one_line(str(label))}'{common}"
 
 
 def sensors_table(model: Predictor) -> Table:

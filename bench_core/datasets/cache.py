@@ -41,7 +41,7 @@ from bench_core.datasets.data_folder import DataFolder
 from bench_core.encoding import encodings_from
 from bench_core.errors import InputError, charging, check_memory
 from bench_core.protocols import Dataset, Source
-from bench_core.splits import SPLITS, Note, Splits
+from bench_core.splits import CAUTION, SPLITS, Note, Splits
 
 FORMAT = 5
 META, SHARED = "meta.json", "shared"
@@ -112,7 +112,8 @@ def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Spli
         wrong = labels_fault(task or splits.task, splits)
     if wrong:
         raise InputError(f"data set {dataset.name}: {wrong}; correct what its class prepares")
-    return cast(Splits, replace(splits, notes=(*splits.notes, *copied_rows(splits))))
+    copies = (Note(CAUTION, line) for line in copied_rows(splits))
+    return cast(Splits, replace(splits, notes=(*splits.notes, *copies)))
 
 
 @contextmanager

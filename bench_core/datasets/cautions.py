@@ -1,18 +1,15 @@
-"""One-line notes on data too small or too repetitive for reliable results."""
+"""One-line notes, of kind ``CAUTION``, on data too small or too repetitive for reliable results."""
 
 import numpy as np
 
 from bench_core.data import Examples, Task
 from bench_core.datasets.splitting import U64, hashed
-from bench_core.errors import option
 from bench_core.splits import CUT, Splits
 
 FEW_UNITS = 500
 """With fewer validation rows, the standard error of accuracy may exceed 2%."""
 
 FEW_OF_A_CLASS = 10
-RARE = 0.1
-"""Share of rows below which one of two classes gets a note."""
 COPIES = (0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Shares of copies in a split that a note names. They are coarse, so that folds give one note."""
 CHOSEN = ": points are chosen on rows that they are judged by"
@@ -44,23 +41,6 @@ def cautions(splits: Splits) -> list[str]:
             more = f" and {len(few) - 3} more as few" if len(few) > 3 else ""
             notes.append(f"classes of fewer than {FEW_OF_A_CLASS} rows: {shown}{more}")
     return notes
-
-
-def rare_class(splits: Splits) -> list[str]:
-    """Return a note that accuracy hardly counts the rarer of two classes, if it has few rows."""
-    if splits.task is not Task.BINARY:
-        return []
-    y = np.concatenate([splits.train.y, splits.valid.y, splits.test.y])
-    share = float(y.mean())
-    k, rarer = int(share < 0.5), min(share, 1 - share)
-    if rarer >= RARE:
-        return []
-    name = splits.class_names[k] if splits.class_names else str(k)
-    return [
-        f"{rarer:.1%} of rows are class {name}: a constant has accuracy {1 - rarer:.1%}; "
-        f"{option('metrics', 'auc')} judges by the order of scores instead, "
-        f"{option('error_costs', like='COSTS')} by the cost of errors"
-    ]
 
 
 def copied_rows(splits: Splits) -> list[str]:

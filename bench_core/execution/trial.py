@@ -180,6 +180,7 @@ class SplitScore:
     units: int  # queries, groups or rows, each with a value of the primary metric
     primary: Mapping[int, FloatArray]  # by point number: condensed values (m,)
     weights: FloatArray  # (m,)
+    right: Mapping[int, FloatArray]  # by point number, for accuracy: right answers by class
 
 
 def score_split(
@@ -196,7 +197,7 @@ def score_split(
     the user's, counted instead of the features that they are encoded as."""
     of_rows = examples.units, examples.multiplicity, errors, examples.price_columns
     labels = Labels(examples.y, *of_rows)
-    rows, primary = [], {}
+    rows, primary, right = [], {}, {}
     weights, units, names = np.zeros(0), 0, columns or range(costs.features)
 
     def judged(p: int) -> dict[str, MetricValues]:
@@ -206,6 +207,9 @@ def score_split(
     results = in_order(judged, [*points], threads)
     for (p, point), values in zip(points.items(), results, strict=True):
         first = values[metrics[0].name]
+        if metrics[0].name == "accuracy":
+            answers = np.bincount(examples.y.astype(np.int64), first.values)
+            right[p] = answers.astype(np.float64)
         of_units, of_unit = by_group(first.values, first.weights, examples.units)
         units = len(of_units)
         condensed, weights = condense(of_units, of_unit)
@@ -226,7 +230,7 @@ def score_split(
                 features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),
             )
         )
-    return SplitScore(tuple(rows), units, primary, weights)
+    return SplitScore(tuple(rows), units, primary, weights, right)
 
 
 def beyond(cost: FloatArray, cap: float, copies: FloatArray) -> dict[str, float]:
@@ -276,6 +280,8 @@ def stored_values(
     more: dict[str, Any] = {
         k: v[[*points]].astype(np.float32) for k, v in both.items() if v is not None
     }
+    if score.right:
+        more["right"] = np.stack([score.right[p] for p in points]).astype(np.float32)
     return replace(values, **more)
 
 

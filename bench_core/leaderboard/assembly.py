@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core.arrays import IntArray
+from bench_core._io.digests import canonical
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.model import unit_named
 from bench_core.leaderboard.board import (
     CHEAPEST,
@@ -19,6 +21,7 @@ from bench_core.leaderboard.board import (
     SURROGATE,
     UNREACHABLE,
     Board,
+    ClassRows,
     CurvePoint,
     Failure,
     Likely,
@@ -34,7 +37,7 @@ from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.operating_points import search_marks
 from bench_core.results.records import AUDITS, DatasetUse
-from bench_core.splits import ORACLE, SAMPLE, SPLITS, STAND_IN
+from bench_core.splits import CAUTION, ORACLE, SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import DRAWS
 from bench_core.statistics.split_shift import falling
@@ -82,6 +85,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
     curves = {name: _curve(draws, name) for name in draws.names}
     budgets = dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *more))
     costs = cost_range(draws.reference, curves)
+    constant = constant_pick(draws)
     grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
     limits: list[Limit] = [NO_LIMIT, Target(SHARE)]
     limits += [budget for budget in budgets if budget.kind != CAP]
@@ -104,12 +108,12 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         SAMPLE: any(note.kind == SAMPLE for note in notes_of_uses),
         SURROGATE: bool(first.get("surrogate", False)),
     }
-    return Board(
+    board = Board(
         dataset=draws.dataset,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         accounting=str(first["accounting"]) or info.accounting,
-        unit=unit_named(str(first["unit"])),
+        unit="features" if use.counted else unit_named(str(first["unit"])),
         reference=draws.reference,
         stand_in=stand_in,
         stand_in_for=use.stand_in_for,
@@ -119,6 +123,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         failures=tuple(failures(draws)),
         facts=tuple(facts(use)),
         notes=tuple(notes),
+        cautions=tuple(note.text for note in notes_of_uses if note.kind == CAUTION),
         budgets=tuple(budgets),
         standings=tuple(at),
         unlimited=unlimited,
@@ -132,7 +137,69 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         undefined=draws.undefined,
         sources=tuple(_sources(uses, metric.name)),
         extremes=extremes(draws, use) if metric.in_money else None,
+        constant=constant,
+        constant_class=_class_of(constant.quality, uses) if metric.name == "accuracy" else "",
     )
+    return replace(board, classes=tuple(_classes(draws, board, uses, chosen)))
+
+
+def constant_pick(draws: Draws) -> Pick:
+    """Return the best constant answer of each repeat on validation; ``NOTHING`` if one has none."""
+    constants = []
+    for r in range(len(draws.repeats)):
+        rows = np.concatenate([draws.rows(r, name) for name in draws.names])
+        if not len(rows := rows[draws.constant[rows]]):
+            return NOTHING
+        constants.append(rows[(draws.sign * draws.valid(rows)[1]).argmax()])
+    return pick_at(draws, np.array(constants), "") if constants else NOTHING
+
+
+def _class_of(accuracy: float, uses: Sequence[DatasetUse]) -> str:
+    """Return the class that a constant of this accuracy on test answers, "" if it is not known."""
+    shares: dict[str, float] = {}
+    for use in uses:
+        for label, rows in use.test_classes.items():
+            share = rows / use.rows["test"] / len(uses)
+            shares[label] = shares.get(label, 0.0) + share
+    alike = [label for label, share in shares.items() if math.isclose(share, accuracy)]
+    return alike[0] if len(alike) == 1 else ""
+
+
+def _classes(
+    draws: Draws, board: Board, uses: Sequence[DatasetUse], chosen: Mapping[Limit, Chosen]
+) -> Iterator[ClassRows]:
+    """Yield the classes with the test rows that the named model and the reference answer right."""
+    row, reference = board.named, board.reference_row
+    labels = [*uses[0].test_classes] if uses else []
+    alike = all([*use.test_classes] == labels for use in uses)
+    if not (board.tested and row and reference and draws.store and labels and alike):
+        return
+    sizes = np.mean([[*use.test_classes.values()] for use in uses], axis=0)
+    of_model = _right(draws, row.learner, chosen[Target(SHARE)], len(labels))
+    of_reference = _right(draws, reference.learner, chosen[NO_LIMIT], len(labels))
+    if of_model is not None and of_reference is not None:
+        for label, *rows in zip(labels, sizes, of_model, of_reference, strict=True):
+            yield ClassRows(label, *map(float, rows))
+
+
+def _right(draws: Draws, learner: str, chosen: Chosen, classes: int) -> FloatArray | None:
+    """Return the right answers by class (classes,) of a learner's chosen points on test, the mean
+    over repeats; None if they are not stored."""
+    assert draws.store is not None
+    rows = chosen.row[:, draws.names.index(learner)]
+    if (rows < 0).any():
+        return None
+    keys = {(*repeat, *draws.key(row)) for repeat, row in zip(draws.repeats, rows, strict=True)}
+    matched, answers = 0, np.zeros(classes)
+    for values in draws.store.values(draws.info.run, dataset=draws.dataset, learner=learner):
+        of = values.trial
+        for p, point in enumerate(values.settings):
+            key = of.fold, of.seed, canonical(of.params), canonical(point)
+            if key in keys and values.right is not None:
+                # without the last classes if a split has no rows of them
+                answers[: len(values.right[p])] += values.right[p]
+                matched += 1
+    return answers / matched if matched == len(keys) else None
 
 
 def _sources(uses: Sequence[DatasetUse], metric: str) -> Iterator[Row]:
@@ -382,5 +449,5 @@ def facts(use: DatasetUse) -> Iterator[str]:
             yield f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}"
     if use.features:
         yield f"{use.features} features"
-    if use.price_of_everything:
+    if use.price_of_everything and not use.counted:
         yield f"all of them cost {use.price_of_everything:.6g}"

@@ -34,6 +34,9 @@ LOST = lost_below(SHARE)
 CHEAPEST = 0.01
 """Areas and budgets begin no lower than this share of the cost of the reference's best point."""
 
+ABOUT_AS_LIKELY = 0.1
+"""Models whose probabilities differ by no more are about as likely to keep a quality."""
+
 RANK = "quality rank"
 """Name of the column of ranks, in every format."""
 
@@ -48,6 +51,9 @@ SURROGATE = "trained on other prices"
 
 UNREACHABLE = "unreachable"
 """Mark of the oracle's row."""
+
+ONE_ANSWER = "always the same answer"
+"""Mark of a row whose model is a constant."""
 
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
@@ -97,6 +103,13 @@ class Pick:
         return bool(self.choices)
 
     @property
+    def constant(self) -> bool:
+        """True if they are the best constant in every repeat."""
+        return bool(self) and all(
+            CONSTANT in json.loads(point or "{}") for point, _ in self.choices
+        )
+
+    @property
     def settings(self) -> tuple[Setting, ...]:
         """Return the settings of the repeats, most frequent first."""
         return tuple(
@@ -132,6 +145,7 @@ class Standing:
     cost: float = math.nan
     tier: int = 0  # 1 leads, 0 has no result
     ranks: tuple[int, int] = (0, 0)  # best and worst rank compatible with the data
+    valid: tuple[float, float] = (math.nan, math.nan)  # quality and cost on validation
     over: bool = False  # the 95% interval of its mean test cost lies above the budget
     beyond: tuple[float, float] = (0.0, 0.0)  # share of rows over a cap, and their mean excess
 
@@ -162,6 +176,9 @@ class Saved:
     dominated: bool = False  # a point of another learner is better and cheaper on validation
     quality: Interval = UNKNOWN  # 95%, of the model's test quality
     gap: Interval = UNKNOWN  # 95%, of that quality minus the reference's at its best
+    # of two to four repeats: the factor on them that would separate the saving from another
+    # learner's, by its name
+    more: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def significant(self) -> bool:
@@ -237,6 +254,16 @@ class Row(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class ClassRows:
+    """Test rows of a class, and those of them that two models answer right: means over repeats."""
+
+    label: str
+    rows: float
+    model: float  # of the model that the conclusion names
+    reference: float  # at its best
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Trials of a learner with the same error, or refused by the audit."""
 
@@ -265,6 +292,7 @@ class Board:
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
+    cautions: tuple[str, ...] = ()  # those notes that say why results are uncertain
     budgets: tuple[Budget, ...] = ()  # at which learners are compared
     standings: tuple[Standings, ...] = ()  # at these budgets
     unlimited: Standings = Standings(None, ())  # without a limit
@@ -278,6 +306,9 @@ class Board:
     undefined: str = ""  # where the metric is not defined, why, and the remedy
     sources: tuple[Row, ...] = ()  # of a choice: each source alone and the oracle, no learners
     extremes: tuple[float, float] | None = None  # total costs of buying everything and nothing
+    constant: Pick = NOTHING  # the best constant answer, which buys nothing
+    constant_class: str = ""  # its label, "" if unknown
+    classes: tuple[ClassRows, ...] = ()  # of an accuracy, if stored
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
@@ -291,6 +322,7 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved.lost,
+            ONE_ANSWER: row.model.constant and not row.baseline,
             OVER + exceeded: bool(row.over),
         }
         return (*(mark for mark, there in marks.items() if there), *row.marks)
@@ -328,19 +360,85 @@ class Board:
         return next((row for row in self.rows if saves(row, reference)), reference)
 
     @property
+    def likely(self) -> list[Row]:
+        """The learners to name if no model is sure to keep the quality for less: those whose model
+        costs less than the reference's, is more likely to keep it than not, and is not beaten or
+        equalled on validation in both quality and cost by another row's model or the constant.
+        First the cheapest of those within ``ABOUT_AS_LIKELY`` of the best probability."""
+        places = {id(row): k for k, row in enumerate(self.rows)}
+
+        def beaten(row: Row) -> bool:
+            """True if another row's model is at least as good and cheap; the last of equals is."""
+            return self._beats(self.constant, row.model) or any(
+                self._beats(other.model, row.model)
+                and (places[id(other)] < places[id(row)] or not self._beats(row.model, other.model))
+                for other in self.rows
+                if other is not row and not other.saved.lost
+            )
+
+        kept = [row for row in self._perhaps if not (row.model.constant or beaten(row))]
+        least = max((row.probability for row in kept), default=0.0) - ABOUT_AS_LIKELY
+
+        def place(row: Row) -> tuple[float, ...]:
+            near = row.probability >= least
+            return (0, row.model.valid_cost) if near else (1, -row.probability)
+
+        return sorted(kept, key=place)
+
+    @property
+    def _perhaps(self) -> list[Row]:
+        """The rows whose model may keep the quality for less, constants included."""
+        reference = self.reference_row
+        if reference is None or not reference.cheap:
+            return []
+        paid = float(cost(reference.cheap.cost))  # as displayed
+        return [
+            row
+            for row in self.rows
+            if row.likely and row.probability > 0.5 and float(cost(row.model.cost)) < paid
+        ]
+
+    @property
+    def constant_holds(self) -> bool:
+        """True if a constant, which costs nothing, is about as likely to keep the quality as any
+        model of a learner, and none is sure to for less."""
+        chance = max((r.probability for r in self._perhaps if r.model.constant), default=0.0)
+        others = max((row.probability for row in self.likely), default=0.0)
+        return chance > 0 and chance >= others - ABOUT_AS_LIKELY
+
+    def _beats(self, model: Pick, other: Pick) -> bool:
+        """True if a model is on validation at least as good and as cheap as another one."""
+        better = model.valid_quality - other.valid_quality
+        better = better if self.higher_is_better else -better
+        return better >= 0 and model.valid_cost <= other.valid_cost
+
+    @property
+    def named(self) -> Row | None:
+        """The row whose model the conclusion names next to the reference, if any."""
+        answer, reference = self.answer, self.reference_row
+        if answer is not reference or self.totals:
+            return answer
+        return None if self.constant_holds else next(iter(self.likely), None)
+
+    @property
     def nothing_pays(self) -> bool:
         """True if the least total cost is that of the best constant in every repeat."""
-        points = self.answer.best.choices if self.totals and self.answer else ()
-        return bool(points) and all(CONSTANT in json.loads(point) for point, _ in points)
+        return self.totals and self.answer is not None and self.answer.best.constant
 
     @property
     def totals(self) -> bool:
         """True if the metric is in money."""
         return self.extremes is not None
 
-    def wrong(self, accuracy: float) -> int:
-        """Return the number of test rows with a wrong class, where ``tested``."""
-        return round((1 - accuracy) * self.tested)
+    @property
+    def counted(self) -> bool:
+        """True if costs are numbers of features, as all prices are 1."""
+        return self.use.counted and not self.trees_paid
+
+    def wrong(self, accuracy: float) -> float:
+        """Return the number of test rows with a wrong class, where ``tested``; over repeats a mean
+        with one decimal."""
+        return round((1 - accuracy) * self.tested, int(self.repeats > 1))
 
     def kept(self, row: Row) -> float:
         """Return the test quality of the point that saves, as a share of the reference's best.

@@ -161,7 +161,8 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
     for when, some in parts.items():
         paid = sum(sensor.price * sensor.share for sensor in some)
         unpaid = sum(sensor.price * (1 - sensor.share) for sensor in some)
-        sensors, saved = count(len(some), "sensor"), f"{cost(unpaid)} saved"
+        noun = "measurement" if any(", " in sensor.features for sensor in bought) else "feature"
+        sensors, saved = count(len(some), noun), f"{cost(unpaid)} saved"
         if some and when == "never":
             yield f"bought never: {sensors} ({saved}), can be dropped: {named(some)}"
         elif some:

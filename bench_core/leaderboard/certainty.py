@@ -32,12 +32,16 @@ from bench_core.statistics.comparison import (
     Interval,
     better_than,
     bounded_interval,
+    differences,
     interval,
     spread_of,
     tiers_and_ranks,
 )
 from bench_core.statistics.repeats import Level, on_same_rows
 from bench_core.terminal.wording import cost
+
+FEW_REPEATS = 4
+"""With up to so many repeats, a conclusion states how many would separate two learners."""
 
 
 def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
@@ -67,6 +71,7 @@ def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
             quality=float(quality[k]),
             cost=float(paid[k]),
             tier=tier_of[k],
+            valid=_on_validation(draws, chosen.row[draws.there[:, k], k]),
         )
         for k in sorted(order, key=tier_of.__getitem__)
     ]
@@ -74,6 +79,12 @@ def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
     lacking = sorted({*draws.names} - {row.learner for row in rows})
     rows += [Standing(name, ranks=last) for name in lacking]
     return Standings(budget, tuple(rows), missing(draws))
+
+
+def _on_validation(draws: Draws, rows: IntArray) -> tuple[float, float]:
+    """Return the mean quality and cost on validation of these points, one of each repeat."""
+    cost, quality = draws.valid(rows)
+    return float(quality.mean()), float(cost.mean())
 
 
 def _beyond(draws: Draws, rows: IntArray) -> tuple[float, float]:
@@ -185,6 +196,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
         still = [j for j, line in enumerate(lines) if interval(excess, line).high >= 0]
         better = better_than(draws.level(logs, [compared[j] for j in still]), True)
         ranked = dict(zip(still, tiers_and_ranks(better), strict=True))
+        few = 1 < len(draws.repeats) <= FEW_REPEATS
         for j, k in enumerate(compared):
             tier, ranks = ranked.get(j, (0, (len(still) + 1, len(compared))))
             saved[k] = Saved(
@@ -196,8 +208,20 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
                 dominated=saved[k].dominated,
                 quality=quality_interval(draws.metric.name, quality, lines[j]),
                 gap=interval(gaps, lines[j]),
+                more=_more_repeats(draws, level, compared, j) if few else {},
             )
     return [(saving[k], saved[k]) if k in saved else (math.nan, Saved()) for k in learners]
+
+
+def _more_repeats(draws: Draws, level: Level, learners: Sequence[int], j: int) -> dict[str, float]:
+    """Return the factor on the repeats that would separate the j-th learner from each other one,
+    as ``compare`` does, by name."""
+    pairs = [(j, other) for other in range(len(learners)) if other != j]
+    found = differences(level, pairs, [0.0] * len(pairs))
+    return {
+        draws.names[learners[other]]: one.more_units
+        for (_, other), one in zip(pairs, found, strict=True)
+    }
 
 
 def kept(draws: Draws, chosen: Chosen, k: int) -> bool:

@@ -1,8 +1,9 @@
 """The conclusion of a board in plain sentences, which every format shows first: the model to take,
 its cost and what it loses on test, the reference at its best and at the same quality, and learners
-that save about as much; over several data sets, ranks with tie tiers.
+that save about as much; over several data sets, who is first and who might be as good.
 
-Where no learner is sure to keep the quality for less, the reference is the answer.
+Where no learner is sure to keep the quality for less, the reference is the answer. A constant is
+never credited to a learner: it is the answer that costs nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
+from bench_core.data import Task
+from bench_core.datasets.cautions import FEW_UNITS
+from bench_core.errors import one_line, option
+from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standing, Standings, saves
+from bench_core.leaderboard.certainty import FEW_REPEATS
 from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
 from bench_core.statistics import LEVEL
@@ -115,6 +119,15 @@ def _losses(board: Board, names: Sequence[str]) -> list[float]:
 
 UNMEASURED = "The uncertainty was not measured."
 
+POOR_JUDGE = 0.85
+"""Above this accuracy of a constant, the conclusion names another metric to judge by."""
+
+RARE = 0.2
+"""Share of test rows below which a conclusion counts the right answers of a class."""
+
+MANY = 100
+"""Most repeats that a conclusion recommends."""
+
 
 def conclusion(board: Board) -> tuple[str, ...]:
     """Return the conclusion of one data set, on the board's answer; empty without rows. Where the
@@ -129,14 +142,19 @@ def conclusion(board: Board) -> tuple[str, ...]:
     elif reference is None:
         sentences = [*_best(board), "No saving is measured without a reference learner."]
     elif row is None:
-        sentences = [*_best(board), _no_target(board, reference)]
+        sentences = [*_no_target(board, reference), *_best(board)]
     elif row is reference:
         sentences = [*_nothing_saves(board, reference)]
     else:
         sentences = [*_saves(board, row, reference)]
+    if judge := _judge(board):
+        always = _always(board)
+        if sentences[0].startswith(always):  # said once
+            judge = f"J{judge.partition(': j')[2]}"
+        sentences.insert(1, judge)
     sentences += _caps(board)
     if board.repeats > 1:
-        sentences.append(f"Figures are means over {board.repeats} repeats.")
+        sentences += _repeats(board, row, reference)
     return tuple(map(one_line, sentences))
 
 
@@ -149,52 +167,96 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     rows = {row.learner: row for board in boards for row in board.rows}
     best = [min(ranks) for ranks in zip(*(r.by_dataset for r in ranked), strict=True)]
     leads = {
-        r.learner: [rank == least for rank, least in zip(r.by_dataset, best, strict=True)]
+        r.learner: [
+            n for n, rank, least in zip(names, r.by_dataset, best, strict=True) if rank == least
+        ]
         for r in ranked
     }
     tied = [r for r in ranked if r.tier == 1]
-    top = min(tied, key=lambda r: (rows[r.learner].baseline, -sum(leads[r.learner]), r.mean))
-    sentences = [
-        f"{_name(rows[top.learner])} is first on {sum(leads[top.learner])} of {len(names)} "
-        f"data sets, by {ranked_by(boards)}."
-    ]
-    mean = f"Its mean rank among {len(ranked)} learners is {top.mean:.2f}"
-    if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
-        sentences.append(f"{mean}. {len(names)} data sets are too few for a test of ranks.")
+    top = min(tied, key=lambda r: (rows[r.learner].baseline, -len(leads[r.learner]), r.mean))
+    first = f"{_subject(rows[top.learner])} is first on {len(leads[top.learner])} of {len(names)}"
+    parts = [f"{first} data sets, by {ranked_by(boards)}"]
+    for name, where in leads.items():
+        if where and name != top.learner:
+            parts.append(f"{_subject(rows[name])} is first on {listed(where)}")
+    sentences = [f"{'; '.join(parts)}."]
+    others = [rows[r.learner] for r in tied if r is not top]
+    if len(tied) == len(ranked):
+        sentences.append(f"{len(names)} data sets cannot tell the learners apart.")
+    elif others:
+        sentences.append(f"{listed([*map(_name, others)])} might be as good, by Nemenyi's test.")
     else:
-        ends = in_brackets(Interval(*top.interval), "{:.2f}".format, " by Nemenyi's test")
-        sentences.append(f"{mean}{ends}.")
-        others = [rows[r.learner] for r in tied if r is not top]
-        sentences += _ties(others, "mean rank") or ["No other learner ties in mean rank."]
+        sentences.append("It has a better mean rank than all others, by Nemenyi's test.")
     ahead = min(tied, key=lambda r: r.mean)
     if ahead.mean < top.mean:
         sentences.append(f"{_name(rows[ahead.learner])} has the best mean rank, {ahead.mean:.2f}.")
-    by_methods = [lead for name, lead in leads.items() if not rows[name].baseline]
-    beaten = sum(not any(lead) for lead in zip(*by_methods, strict=True))
-    if beaten:
-        sentences.append(f"On {beaten} of {len(names)} data sets a baseline is first.")
     return tuple(map(one_line, sentences))
 
 
 def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     """Yield sentences on the model to take, the reference next to it, and equal learners."""
-    price = f"{cost(row.cheap.cost)} {board.unit}".rstrip()
-    yield f"{_name(row)} costs {price} per row and {_reached(board, row.cheap)}."
+    baselines = [] if row.baseline else _cheaper_baselines(board, row, reference)
+    for first in [*baselines[:1], row]:
+        reached = f"{_reached(board, first.cheap)}{_few(board)}"
+        yield f"{_subject(first)} {_paid(board, first.cheap)} and {reached}."
     yield _compared(board, reference, f", {_times(row)}")
+    if not (math.isnan(row.saved.interval.low) or row.saved.significant):
+        yield "This saving may be chance."
+    yield from _rare_class(board, row, reference)
     if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
         gap = difference(row.cheap.quality - reference.best.quality)
         words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
         yield f"{words}: {gap}{in_brackets(row.saved.gap, difference)}."
+    yield from _better_on_test(board, row, baselines[:1])
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
-    alike = [
-        _name(other)
+    alike = [_name(other) for other in _alike(board, row, reference) if other not in baselines[:1]]
+    if alike:
+        yield f"{listed(alike)} {'saves' if len(alike) == 1 else 'save'} about as much."
+
+
+def _cheaper_baselines(board: Board, row: Row, reference: Row) -> list[Row]:
+    """Return the baselines that are sure to keep the quality for less than a row's model does,
+    cheapest first."""
+    cheaper = [
+        other
+        for other in board.rows
+        if other.baseline
+        and saves(other, reference)
+        and other.cheap.valid_cost < row.cheap.valid_cost
+    ]
+    return sorted(cheaper, key=lambda other: other.cheap.valid_cost)
+
+
+def _alike(board: Board, row: Row, reference: Row) -> list[Row]:
+    """Return the other learners whose saving ties with a row's."""
+    return [
+        other
         for other in board.rows
         if other is not row and other.saved.tier == row.saved.tier > 0 and saves(other, reference)
     ]
-    if alike:
-        yield f"{listed(alike)} {'saves' if len(alike) == 1 else 'save'} about as much."
+
+
+def _better_on_test(board: Board, row: Row, without: Sequence[Row] = ()) -> Iterator[str]:
+    """Yield a sentence on the cheapest other model that costs less on test than a row's and is no
+    worse there."""
+    sign = 1 if board.higher_is_better else -1
+    better = [
+        other
+        for other in board.rows
+        if not (other is row or other.reference or other in without or other.model.constant)
+        and not other.saved.lost
+        and (other.cheap or (other.likely and other.probability > 0.5))
+        and float(cost(other.model.cost)) < float(cost(row.model.cost))
+        and sign * (other.model.quality - row.model.quality) >= 0
+    ]
+    if better:
+        best = min(better, key=lambda other: other.model.cost)
+        chance = "" if best.cheap else f", {saving(best.saving, best.probability)}"
+        reached = _reached(board, best.model).partition(" of ")[0]
+        price = f"{cost(best.model.cost)}{chance}"
+        yield f"{_name(best)}, {price}, {reached}: cheaper and no worse on test."
 
 
 def _total(board: Board, row: Row | None) -> Iterator[str]:
@@ -208,8 +270,14 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
         yield f"The best constant answer, which buys nothing, costs {amount} per row{ends}."
         yield f"No model is sure to cost less; buying everything costs {cost(everything)}."
         return
+    if float(cost(nothing)) <= float(cost(total)):
+        same = "the same" if cost(nothing) == cost(total) else cost(total)
+        yield f"Buying nothing costs {cost(nothing)} {board.unit}".rstrip() + " per row."
+        yield f"{_subject(row)} costs {same}{ends}: no feature pays for itself."
+        yield f"Buying everything costs {cost(everything)}."
+        return
     parts = f"{cost(paid)} for features, {cost(total - paid)} for errors"
-    yield f"{_name(row)} costs {amount} per row{ends}: {parts}."
+    yield f"{_subject(row)} costs {amount} per row{ends}: {parts}."
     yield f"Buying everything costs {cost(everything)}, buying nothing {cost(nothing)}."
     if math.isnan(row.standing.interval.low):
         yield UNMEASURED
@@ -218,32 +286,48 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
 
 
 def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
-    """Yield sentences on why no learner is named, and the reference at its best."""
+    """Yield sentences on why no learner is named, likely ones, and the reference at its best."""
     others = [row for row in board.rows if not row.reference]
     keeps = f"keep {SHARE:.0%} of" if board.higher_is_better else f"stay within {1 - SHARE:.0%} of"
     what = f"{keeps} {reference.learner}'s {board.metric}"
     sure = [row for row in others if row.cheap and not row.saved.lost]
-    paid = float(cost(reference.cheap.cost))  # as displayed
-    cheaper = [row for row in others if row.likely and float(cost(row.model.cost)) < paid]
-    likeliest = max(cheaper, key=lambda row: row.probability, default=None)
-    if likeliest is not None and likeliest.probability <= 0.5:
-        likeliest = None
+    likely = [] if board.constant_holds else board.likely
+    number, units = board.checked
+    few, are_few = _few(board), f": {number} validation {units} are few" * bool(_few(board))
+    if board.constant_holds:
+        yield from _constant_is_it(board, reference)
     if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
-        better = "a model of another learner is better and cheaper, but not sure to"
-        yield f"On validation, next to {listed(beaten)} {better} {what}."
+        are = "is" if len(beaten) == 1 else "are"
+        rows = f"{number} validation {units}" if few else "validation"
+        better = f"on {rows} a cheaper model is better"
+        yield f"{listed(beaten)} {are} sure to {what}, but {better}."
     elif sure:
-        yield f"No learner that is sure to {what} costs less than {reference.learner}."
+        yield f"No learner that is sure to {what} costs less than {reference.learner}{are_few}."
     else:
-        few = "" if likeliest is None else _too_few(board, likeliest)
+        enough = (_too_few(board, likely[0]) if likely else "") or are_few
         lucky = [row.learner for row in others if row.saved.lost]
         only = f"; {listed(lucky)} only on validation" if lucky else ""
-        yield f"No other learner is sure to {what}{few}{only}."
-    if likeliest is not None:
-        price = f"{cost(likeliest.model.cost)} instead of {cost(reference.cheap.cost)}"
-        reached = _reached(board, likeliest.model)
-        likely = saving(likeliest.saving, likeliest.probability)
-        yield f"Likeliest: {_name(likeliest)}, {price}, {likely}; it {reached}."
+        yield f"No other learner is sure to {what}{enough}{only}."
+    for row in _likely_ones(likely):
+        price = f"{cost(row.model.cost)} {board.unit}".rstrip()
+        price += f" instead of {cost(reference.cheap.cost)}"
+        chance, reached = saving(row.saving, row.probability), _reached(board, row.model)
+        first = "Likely" if row is likely[0] else "Next"
+        yield f"{first}: {_subject(row).rstrip(',')}, {price}, {chance}; it {reached}."
+    if likely:
+        yield from _better_on_test(board, likely[0], _likely_ones(likely))
     yield _compared(board, reference)
+    if likely:
+        yield from _rare_class(board, likely[0], reference)
+    at = cost(reference.cheap.cost)
+    at = "at its best" if at == cost(reference.best.cost) else f"at {at}"
+    yield f"bench best names {reference.learner} {at}."
+
+
+def _likely_ones(likely: Sequence[Row]) -> list[Row]:
+    """Return the likely model to name first; if it is a baseline's, also the first learner's."""
+    learners = [row for row in likely if not row.baseline]
+    return [*likely[:1], *(learners[:1] if likely and likely[0].baseline else [])]
 
 
 def _too_few(board: Board, likeliest: Row) -> str:
@@ -256,11 +340,30 @@ def _too_few(board: Board, likeliest: Row) -> str:
     return f": {number} validation {units} are too few (about {much} would do)"
 
 
+def _few(board: Board) -> str:
+    """Return that points were chosen on few validation rows, "" otherwise."""
+    number, units = board.checked
+    few = 0 < number < FEW_UNITS
+    return f", chosen on only {number} validation {units}" if few else ""
+
+
+def _paid(board: Board, pick: Pick) -> str:
+    """Return ``costs 24.57 dollars per row``, or ``reads 29.54 of 64 features per row``."""
+    if board.counted:
+        return f"reads {cost(pick.cost)} of {board.use.features} features per row"
+    return f"costs {cost(pick.cost)} {board.unit}".rstrip() + " per row"
+
+
 def _reached(board: Board, pick: Pick) -> str:
     if board.tested and not math.isnan(pick.quality):
-        wrong = f"{board.wrong(pick.quality)} of {board.tested} test rows"
+        wrong = f"{_rows(board, board.wrong(pick.quality))} of {board.tested} test rows"
         return f"is wrong for {wrong} ({1 - pick.quality:.1%})"
     return f"has {board.metric} {quality(pick.quality)} on test"
+
+
+def _rows(board: Board, number: float) -> str:
+    """Return a number of rows; a mean over repeats has one decimal."""
+    return f"{number:.1f}" if board.repeats > 1 else f"{number:.0f}"
 
 
 def _compared(board: Board, reference: Row, more: str = "") -> str:
@@ -268,10 +371,11 @@ def _compared(board: Board, reference: Row, more: str = "") -> str:
     cost that is saved."""
     best, cheap = reference.best, cost(reference.cheap.cost)
     reached = _reached(board, best).replace(" test rows", "")
-    words = f"{reference.learner} at its best costs {cost(best.cost)} and {reached}"
+    costs = "reads" if board.counted else "costs"
+    words = f"{reference.learner} at its best {costs} {cost(best.cost)} and {reached}"
     if cheap == cost(best.cost):
         return f"{words}{more}."
-    return f"{words}; cut to the same quality it costs {cheap}{more}."
+    return f"{words}; cut to the same quality it {costs} {cheap}{more}."
 
 
 def _times(row: Row) -> str:
@@ -281,59 +385,167 @@ def _times(row: Row) -> str:
     return f"{saving(row.saving)} as much{in_brackets(row.saved.interval, saving)}"
 
 
-def _no_target(board: Board, reference: Row) -> str:
-    """Return the reason why no saving is measured against an existing reference."""
+def _rare_class(board: Board, row: Row, reference: Row) -> Iterator[str]:
+    """Yield a sentence on the rare class whose recall changes most, if by at least one row."""
+    every = math.fsum(group.rows for group in board.classes)
+    rare = [
+        group
+        for group in board.classes
+        if 0 < group.rows < RARE * every and abs(group.model - group.reference) >= 1
+    ]
+    if rare:
+        most = max(rare, key=lambda group: abs(group.model - group.reference) / group.rows)
+        rows, own, other = (_rows(board, n) for n in (most.rows, most.model, most.reference))
+        found = f"{row.learner} finds {own}; {reference.learner} finds {other}"
+        yield f"Of {rows} test rows of '{most.label}', {found}."
+
+
+def _always(board: Board) -> str:
+    """Return ``Always answering 'no'``."""
+    label = f"'{board.constant_class}'" if board.constant_class else "the most frequent class"
+    return f"Always answering {label}"
+
+
+def _constant_is_it(board: Board, reference: Row | None) -> Iterator[str]:
+    """Yield the sentence on a constant that no learner beats, next to the reference at its best."""
+    reached = board.constant.quality
+    if reference is None or reference.best.constant:
+        whose = "learner" if reference is None else f"model of {reference.learner}"
+        other = f"no {whose} is better on validation"
+    elif board.tested:
+        other = f"{reference.learner} at its best is right for {reference.best.quality:.1%}"
+    else:
+        other = f"{reference.learner} at its best has {quality(reference.best.quality)}"
+    if board.tested:
+        right = f"is right for {reached:.1%} of test rows"
+        yield f"{_always(board)} {right} and costs nothing; {other}."
+    else:
+        what = f"has {board.metric} {quality(reached)} on test and costs nothing"
+        yield f"The best constant answer {what}; {other}."
+
+
+def _judge(board: Board) -> str:
+    """Return the sentence that names a metric to judge by where accuracy is a poor one: a constant
+    is nearly as good, or the named model never finds a class; "" otherwise."""
+    if not board.tested:
+        return ""
+    metric = "auc" if board.use.task == Task.BINARY else "balanced_accuracy"
+    costs = option("error_costs")
+    remedy = f"judge by {option('metrics', metric)}, or give errors a price ({costs})"
+    if board.constant and board.constant.quality > POOR_JUDGE:
+        return f"{_always(board)} is right for {board.constant.quality:.1%}: {remedy}."
+    row = board.named
+    for one in board.classes if row else ():
+        if one.rows > 0 and one.model == 0:
+            rows = f"{_rows(board, one.rows)} test rows of '{one.label}'"
+            return f"{row.learner if row else ''} finds none of {rows}: {remedy}."
+    return ""
+
+
+def _no_target(board: Board, reference: Row) -> Iterator[str]:
+    """Yield the reason why no saving is measured against an existing reference."""
     if DIVERGED in reference.marks:
-        return f"No saving is measured, as {reference.learner} diverged."
-    some = " in some repeats" if reference.reached else ""
+        yield f"No saving is measured, as {reference.learner} diverged."
+        return
+    if board.constant and not reference.reached:
+        yield from _constant_is_it(board, reference)
+        return
+    some = "In some repeats a" if reference.reached else "A"
     share = f"{SHARE:.0%} of" if board.higher_is_better else f"an error within {1 - SHARE:.0%} of"
     what = f"keeps {share} {reference.learner}'s {board.metric} on validation"
-    return f"No saving is measured, as a constant {what} at no cost{some}."
+    yield f"{some} constant {what} at no cost: no saving is measured."
+
+
+def _first(board: Board, at: Standings) -> Standing | None:
+    """Return the best learner on validation, which ``bench best`` names too."""
+    sign = 1 if board.higher_is_better else -1
+    known = [one for one in at.rows if not math.isnan(one.valid[0] + one.quality)]
+    order = [(-sign * one.valid[0], one.valid[1], one.learner) for one in known]
+    return min(zip(order, known, strict=True), default=(None, None))[1]
 
 
 def _best(board: Board) -> Iterator[str]:
-    """Yield sentences on the best learner, its cost, and learners tied with it."""
-    rows = {row.learner: row for row in board.rows if not math.isnan(row.best.quality)}
-    if not rows:
+    """Yield sentences on the best learner on validation, its cost, and learners tied with it."""
+    rows = {row.learner: row for row in board.rows}
+    first = _first(board, board.unlimited)
+    if first is None:
         return
-    sign = 1 if board.higher_is_better else -1
-    measured = [one for one in board.unlimited.rows if not math.isnan(one.interval.low)]
-    first = [rows[one.learner] for one in measured if one.tier == 1] or [*rows.values()]
-    top = max(first, key=lambda row: sign * row.best.quality)
+    top = rows[first.learner]
+    if board.reference_row is None and top.best.constant:
+        yield from _constant_is_it(board, None)
+    gain = top.best.quality - board.constant.quality
+    if top.best.constant or (gain if board.higher_is_better else -gain) <= 0:
+        return  # the constant has been named
     price = f"at cost {cost(top.best.cost)}"
     if board.unit:
         price = f"for {cost(top.best.cost)} {board.unit}"
+    reached = f"{board.metric} {quality(top.best.quality)} on test {price}"
     if len(rows) == 1:
-        reached = f"{board.metric} {quality(top.best.quality)} {price}"
         yield f"{top.learner} is the only learner: {reached}."
         return
-    yield f"{_name(top)} has the best {board.metric}, {quality(top.best.quality)} {price}."
-    yield from _ties_at(board, board.unlimited, top.learner) if measured else [UNMEASURED]
+    yield f"{_subject(top)} is best on validation: {reached}."
+    if math.isnan(first.interval.low):
+        yield UNMEASURED
+    else:
+        yield from _ties_at(board, board.unlimited, top.learner)
 
 
 def _caps(board: Board) -> Iterator[str]:
-    """Yield a sentence on the best learner under each cap of the board."""
-    sign = 1 if board.higher_is_better else -1
+    """Yield a sentence on the best learner on validation under each cap of the board."""
+    nothing = board.constant.valid_quality, board.constant.valid_cost
     for at in board.standings:
-        first = [one for one in at.rows if one.tier == 1]
-        if at.budget is not None and at.budget.kind == CAP and first:
-            top = max(first, key=lambda one: sign * one.quality)
-            reached = f"the best {board.metric}, {quality(top.quality)}"
-            yield f"With no row above {at.budget.amount:.6g}, {top.learner} has {reached}."
-            yield from _ties_at(board, at, top.learner)
+        if at.budget is None or at.budget.kind != CAP or (top := _first(board, at)) is None:
+            continue
+        within = f"With no row above {at.budget.amount:.6g}"
+        if top.valid == nothing:
+            answer = _always(board) if board.constant_class else "A constant answer"
+            yield f"{within}, nothing is better on validation than {answer[0].lower()}{answer[1:]}."
+            continue
+        reached = f"{board.metric} {quality(top.quality)} on test"
+        yield f"{within}, {top.learner} is best on validation: {reached}."
+        yield from _ties_at(board, at, top.learner)
 
 
-def _ties_at(board: Board, at: Standings, first: str) -> list[str]:
-    """Return a sentence on the other learners of the first tier at a budget, if any."""
+def _ties_at(board: Board, at: Standings, first: str) -> Iterator[str]:
+    """Yield sentences on the learners that tie with the ``first`` at a budget, and on those that
+    are better on test."""
     rows = {row.learner: row for row in board.rows}
-    tied = [rows[one.learner] for one in at.rows if one.tier == 1 and one.learner != first]
-    return _ties(tied, board.metric)
+    tier = next(standing.tier for standing in at.rows if standing.learner == first)
+    others = [standing for standing in at.rows if standing.tier and standing.learner != first]
+    if at is board.unlimited:
+        others = [standing for standing in others if not rows[standing.learner].best.constant]
+    tied = [_name(rows[standing.learner]) for standing in others if standing.tier == tier]
+    better = [_name(rows[standing.learner]) for standing in others if standing.tier < tier]
+    if tied and board.totals:
+        yield f"{listed(tied)} {'costs' if len(tied) == 1 else 'cost'} about as much."
+    elif tied:
+        yield f"{listed(tied)} {'is' if len(tied) == 1 else 'are'} about as good."
+    if better:
+        yield f"{listed(better)} {'is' if len(better) == 1 else 'are'} better on test."
 
 
-def _ties(rows: Sequence[Row], by: str) -> list[str]:
-    names = [_name(row) for row in rows]
-    return [f"{listed(names)} {'ties' if len(names) == 1 else 'tie'} in {by}."] if names else []
+def _repeats(board: Board, row: Row | None, reference: Row | None) -> Iterator[str]:
+    """Yield sentences on repeats: their number, the spread in intervals, and of few repeats how
+    many would separate two learners."""
+    yield f"Figures are means over {board.repeats} repeats."
+    known = row is not None and not math.isnan(row.saved.interval.low)
+    if row is None or reference is None or row is reference or not known or board.totals:
+        return
+    yield f"The interval includes the spread of {board.repeats} fits; one run has none."
+    others = _alike(board, row, reference) if row.saved.significant else [reference]
+    more = [(other, row.saved.more[other.learner]) for other in others
+            if other.learner in row.saved.more]  # fmt: skip
+    if board.repeats <= FEW_REPEATS and more:
+        other, factor = more[0]
+        much = board.repeats * factor
+        number = f"About {math.ceil(much)}" if much <= MANY else f"More than {MANY}"
+        yield f"{number} repeats would separate {row.learner} from {other.learner}."
 
 
 def _name(row: Row) -> str:
     return f"{row.learner} (a baseline)" if row.baseline else row.learner
+
+
+def _subject(row: Row) -> str:
+    """Return the name as the subject of a sentence."""
+    return f"{row.learner}, a baseline," if row.baseline else row.learner

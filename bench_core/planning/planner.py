@@ -7,6 +7,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from bench_core._io.digests import canonical, digest, look_again
 from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
@@ -15,7 +17,7 @@ from bench_core.costs.error_costs import ErrorCosts, Matrix, error_costs
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.data import Task
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.cautions import cautions, rare_class
+from bench_core.datasets.cautions import cautions
 from bench_core.datasets.data_folder import DataFolder, local_path
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
@@ -39,7 +41,7 @@ from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store_files import check_store, states_folder, store_path
-from bench_core.splits import CUT, SPLITS, UNUSED, Note, Splits
+from bench_core.splits import CAUTION, CUT, SPLITS, UNUSED, Note, Splits
 
 
 def make_plan(
@@ -240,7 +242,6 @@ class _Planner:
             )
         metrics = self.judges(splits, label)
         reference = self.reference(learners, label, splits.task)
-        lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
         undefined = {}
         for metric, split in product(self.metrics(metrics), ("valid", "test")):
@@ -252,7 +253,7 @@ class _Planner:
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
         ]
-        notes = [*splits.all_notes, *map(Note.of, lines)]
+        notes = [*splits.all_notes, *(Note(CAUTION, line) for line in lines)]
         for note in notes:
             mistyped = note.kind == UNUSED and isinstance(costs, CostFile)
             self.note(f"{label}: {note}", mistyped)
@@ -277,6 +278,7 @@ class _Planner:
             classes=splits.classes,
             rows={name: len(examples) for name, examples in parts.items()},
             queries={name: len(examples.units or ()) for name, examples in parts.items()},
+            test_classes=_test_classes(splits),
             metrics=metrics,
             reference=reference,
             error_costs=matrix_for(splits, self.error_costs, request.encoding),
@@ -426,6 +428,15 @@ class _Planner:
         for line in notes:
             self.notify(line, False)
         return plan
+
+
+def _test_classes(splits: Splits) -> dict[str, int]:
+    """Return the test rows of each class of a data set with labels of classes."""
+    if not splits.classes or splits.task is Task.CHOICE:
+        return {}
+    names = splits.class_names or tuple(map(str, range(splits.classes)))
+    sizes = np.bincount(splits.test.y.astype(np.int64), minlength=splits.classes)
+    return dict(zip(names, sizes.tolist(), strict=True))
 
 
 def matrix_for(splits: Splits, costs: str, encoding: str) -> Matrix:

@@ -65,6 +65,7 @@ class DatasetUse:
     rows: Mapping[str, int] = field(default_factory=dict)  # by split
     # by split, queries or groups of rows that depend on each other; 0 for independent rows
     queries: Mapping[str, int] = field(default_factory=dict)
+    test_classes: Mapping[str, int] = field(default_factory=dict)  # test rows by class
     price_of_everything: float = 0.0  # all sensors for one row
     unit: str = ""  # unit of all prices and costs
     metrics: tuple[str, ...] = ()  # the run's metrics for this task, the primary one first
@@ -82,6 +83,7 @@ class DatasetUse:
     budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
     accounting: str = "path"
     cheapest_price: float = 0.0  # of a feature that is not free; 0: unknown
+    counted: bool = False  # costs are numbers of features: each is a sensor of price 1
     same_as: str = ""  # name of the data under the run's first accounting
 
     def units(self, split: str) -> tuple[int, str]:
@@ -209,6 +211,7 @@ class StoredValues:
     steps: Float32Array | None = None
     nothing: Float32Array | None = None  # (p, s) fraction that buys it and gets no value
     paid: Float32Array | None = None  # (p, s) mean paid by a row, if prices differ by row
+    right: Float32Array | None = None  # (p, classes) rows with the right answer, for accuracy
 
     @property
     def arrays(self) -> dict[str, FloatArray | Float32Array]:

@@ -21,7 +21,7 @@ from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
 
 DEFAULT = "results/bench.db"
-BEFORE = "budget-bench 0.1.0 of 29 November 2026 (commit 0a64167d)"
+BEFORE = "budget-bench 0.1.0 of 29 November 2026 (commit 4fa713f7)"
 """Last version that reads stores of the schema before."""
 
 DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecodeError)

@@ -39,7 +39,7 @@ from bench_core.results.records import (
 from bench_core.splits import SPLITS
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 12  # increases with each change of tables or records; older stores are rejected
+SCHEMA = 13  # increases with each change of tables or records; older stores are rejected
 
 json_value = lru_cache(4096)(json.loads)
 """Value from JSON, cached because trials of a run share values; must not be modified."""

@@ -358,7 +358,9 @@ class Predictor:
         """Return the answers of rows that ask for their cells, and for their prices."""
         costs = self._costs_of(len(cells.names)) if self.price_columns else self.costs
         by_row = priced_rows(costs)
-        prices = None if by_row is None else AskedPrices(by_row, self.price_columns)
+        prices = None
+        if by_row is not None:
+            prices = AskedPrices(by_row, self.price_columns, self._needs.sensors)
         if prices is not None and (self.program.reads_prices or limit is not None):
             prices.ask_quoted(acquire, self._sensors)
 

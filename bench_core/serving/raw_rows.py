@@ -46,6 +46,8 @@ class RawColumns:
         places = self.places[column]
         if places is not None:
             return place_in(places, cell, self.encodings[column].unseen)
+        if type(cell) is float and -1e38 < cell < 1e38:  # as arrays are, in a tenth of the time
+            return cell - self.encodings[column].offset
         return float(self._codes(column, [cell])[0])
 
     def _codes(self, column: int, cells: Any) -> Float32Array:

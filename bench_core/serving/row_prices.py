@@ -15,10 +15,12 @@ from bench_core.serving.raw_rows import AcquireFor, listed
 class AskedPrices:
     """Prices by row that a caller names when they are asked for, each once. They are written into
     the array of ``costs.of_rows``, which has the means until then and is read by walks after each
-    purchase. ``names`` (c,) are the columns of prices."""
+    purchase. ``names`` (c,) are the columns of prices, ``needs`` the sensors of features."""
 
-    def __init__(self, costs: ByRow, names: Sequence[str]) -> None:
-        self.costs = costs
+    def __init__(
+        self, costs: ByRow, names: Sequence[str], needs: Mapping[int, Sequence[int]]
+    ) -> None:
+        self.costs, self._needs = costs, needs
         sensors = costs.priced.tolist()
         self._column = {s: names[c] for s, c in zip(sensors, costs.column.tolist(), strict=True)}
         self._quoted = {s for s, quoted in zip(sensors, costs.quoted, strict=True) if quoted}
@@ -34,7 +36,7 @@ class AskedPrices:
 
     def with_prices(self, acquire: AcquireFor, features: IntArray) -> AcquireFor:
         """Return a function that also asks for the prices of new sensors, and keeps them."""
-        sensors = {s for f in features.tolist() for s in self.costs.sensors_of(f).tolist()}
+        sensors = {s for f in features.tolist() for s in self._needs[f]}
 
         def with_prices(row: int, names: list[str]) -> Sequence[Any]:
             new = sorted((sensors & {*self._column}) - self._asked[row])

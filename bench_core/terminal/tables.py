@@ -23,7 +23,8 @@ from bench_core.errors import UsageError, no_formula, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 1_000_000  # without a terminal: lines are never broken
+PLAIN_WIDTH = 1_000_000  # without a terminal: rows are never broken
+TEXT_WIDTH = 100  # of sentences without a terminal
 GAP = 2  # blanks between columns
 PROSE = 18  # least width of a column that may wrap
 
@@ -184,6 +185,13 @@ def _show_records(table: Table, to: Console) -> None:
             if cell:
                 text = Text(f"{title}: {one_line(cell)}", overflow="fold")
                 to.print(Padding(text, (0, 0, 0, GAP), expand=False))
+
+
+def wrapped(text: str, width: int = TEXT_WIDTH) -> str:
+    """Break a text at words into lines of at most ``TEXT_WIDTH``, or of a narrower terminal."""
+    return TextWrapper(min(width, TEXT_WIDTH), break_long_words=False, break_on_hyphens=False).fill(
+        text
+    )
 
 
 def check_text(output: Path | None, csv: bool = False) -> None:

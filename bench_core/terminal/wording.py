@@ -52,9 +52,9 @@ def p_value(p: float, bounded: bool = False) -> str:
 
 
 def saving(value: float, probability: float = 1.0) -> str:
-    """Format a saving, or another ratio of costs: ``3.4x``, with up to three decimals if fewer
-    would round to 1; infinite if nothing is paid. Of a model that is not sure to keep the quality,
-    format the probability that it does."""
+    """Format a saving, or another ratio of costs: ``3.4x``, with two decimals if one would round to
+    1, and ``<1x`` or ``>1x`` if both would; infinite if nothing is paid. Of a model that is not
+    sure to keep the quality, format the probability that it does."""
     if probability < 1:
         return f"{probability:.0%} sure"
     if math.isnan(value):
@@ -62,8 +62,11 @@ def saving(value: float, probability: float = 1.0) -> str:
     if math.isinf(value):
         return "free"
     if value != 1 and round(value, 1) == 1:
-        digits = next((digits for digits in (2, 3) if round(value, digits) != 1), 0)
-        return f"{value:.{digits}f}x" if digits else "<1x" if value < 1 else ">1x"
+        if round(value, 2) != 1:
+            return f"{value:.2f}x"
+        return "<1x" if value < 1 else "1.0x" if round(value, 3) == 1 else ">1x"
+    if 0 < value < 0.05:
+        return "<0.1x"
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
 
 
@@ -77,22 +80,24 @@ def interval(ends: Interval, text: Callable[[float], str]) -> str:
 
 
 def saving_ends(ends: Interval) -> str:
-    """Format the interval of a saving."""
-    return interval(ends, saving)
+    """Format the interval of a saving; "-" for the reference's, which is exactly 1."""
+    return "-" if ends.low == ends.high == 1 else interval(ends, saving)
 
 
-def in_brackets(ends: Interval, text: Callable[[float], str], what: str = "") -> str:
-    """Format an interval to follow its value: `` (95%: 3.1x to 3.6x)``; "" if it is unknown.
-    ``what`` follows the level."""
-    known = not math.isnan(ends.low)
-    return f" ({CONFIDENCE}{what}: {interval(ends, text)})" if known else ""
+def in_brackets(ends: Interval, text: Callable[[float], str]) -> str:
+    """Format an interval to follow its value: `` (95%: 3.1x to 3.6x)``; "" if it is unknown."""
+    return "" if math.isnan(ends.low) else f" ({CONFIDENCE}: {interval(ends, text)})"
 
 
-def half(ends: Interval, decimals: int = 4) -> str:
-    """Format half the width of an interval of a metric: ``.0036``."""
+def half(ends: Interval, decimals: int = 4, value: float = math.nan) -> str:
+    """Format half the width of an interval of a metric: ``.0036``. If the ``value`` plus or minus
+    it would be below 0 or above 1 and the interval is not, format both sides: ``-.0928/+.0413``."""
     width = (ends.high - ends.low) / 2
     if math.isnan(width):
         return "-"
+    if value - width < 0 <= ends.low or value + width > 1 >= ends.high:
+        sides = (f"{side:.{decimals}f}" for side in (value - ends.low, ends.high - value))
+        return "-{}/+{}".format(*(side.removeprefix("0") for side in sides))
     if 0 < width < 0.5 * 10**-decimals:  # would be 0
         return f"{width:.0e}"
     return f"{width:.{decimals}f}".removeprefix("0") if width < 1 else f"{width:.3g}"

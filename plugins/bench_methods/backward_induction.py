@@ -39,7 +39,7 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -55,7 +55,7 @@ from bench_models.masked_predictor import (
     training_copies,
     visible,
 )
-from bench_models.states import Stored
+from bench_models.policies import PARTS, PlannedPolicy, Planner
 from bench_trees.ensemble import Ensemble
 
 from bench_core import (
@@ -88,20 +88,17 @@ HIGHEST = 32.0
 
 
 @dataclass(frozen=True)
-class BackwardInduction(OnEngine):
+class BackwardInduction(OnEngine, Planner):
     """A policy by dynamic programming over all sets of a few purchases."""
 
     name: ClassVar[str] = "backward-induction"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
 
-    points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
     tried: int = param(6, "prices of cost per training row", least=1)
     rows: int = param(
         25_000, "maximum rows of a regression, unless there are more training rows", least=1
     )
-    parts: int = param(
-        3, "parts of the training rows, each predicted by trees of the others", least=2, most=20
-    )
+    parts: int = param(3, PARTS, least=2, most=20)
     trees: int = param(40, "boosting iterations (maximum for the predictors)", least=1)
     learning_rate: float = param(0.2, "shrinkage of every tree's output", above=0)
     depth: int = param(3, "most split levels of a tree", least=1, most=12, search=among(2, 4, 5))
@@ -136,9 +133,7 @@ class BackwardInduction(OnEngine):
             trees, stop[s] = judged(bought)
             answers.append(trees)
             context.progress(s + 1, 2 * len(sets))
-        gained = max(1e-9, float(stop[-1].mean() - stop[0].mean()))
-        t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
-        price = t * gained / max(prices.everything, 1e-9)
+        price = self.falling(HIGHEST, float(stop[-1].mean() - stop[0].mean()), prices)
         every = min(self.tried, self.points, max(1, self.rows // len(copies)))
         row = np.repeat(np.arange(len(copies)), every)
         first = np.arange(len(copies))[:, None]
@@ -258,7 +253,7 @@ def _backward(
 
 
 @dataclass(frozen=True, eq=False)
-class Lookahead(Stored):
+class Lookahead(PlannedPolicy):
     """Buys the purchase of the largest gain minus price, while that is positive."""
 
     prices: Prices
@@ -266,11 +261,6 @@ class Lookahead(Stored):
     answers: Sequence[Ensemble]  # scores, over d features
     gains: Sequence[Ensemble]  # k outputs, over d features and the number of the price
     price: Sequence[float]  # of cost, falling
-
-    @cached_property
-    def purchases(self) -> Purchases:
-        """The possible purchases."""
-        return Purchases.of(self.prices)
 
     @cached_property
     def each_act(self) -> Evaluated:
@@ -281,11 +271,6 @@ class Lookahead(Stored):
     def each_answer(self) -> Evaluated:
         """Evaluation of the set with the most trees."""
         return most_of_any(self.answers, self.prices.multiplier)
-
-    @property
-    def stops(self) -> Mapping[str, Sequence[float]]:
-        """Prices of cost, in probability of a correct prediction per unit of cost."""
-        return {"price": self.price}
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float

@@ -56,11 +56,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from bench_models.boosting import binned
 from bench_models.links import log_loss, plogp, softmax
+from bench_models.policies import PricedPolicy
 from bench_models.states import Stored
 from bench_models.tradeoff import entropy
 
 from bench_core import (
-    STOP,
     Examples,
     FitContext,
     Prices,
@@ -321,7 +321,7 @@ class DependenceForest(Stored):
 
 
 @dataclass(frozen=True, eq=False)
-class MostInformation(Stored):
+class MostInformation(PricedPolicy):
     """Buys the purchase j of the largest ``unit`` x I(y; x_j | x_m) / c_j above the stop."""
 
     nested: ClassVar[bool] = True
@@ -331,17 +331,11 @@ class MostInformation(Stored):
     stops: Mapping[str, Sequence[float]]
     unit: float = 1.0
 
-    def act(
-        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
-    ) -> IntArray:
-        """The first of equal information per price; the cheapest if none gives any."""
-        best, until = self.offer(cells, bought, left)
-        return np.where(until >= stop, best, STOP)
-
     def offer(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """The best purchase (n,), and the largest stop (n,) at which it is still bought."""
+        """The best purchase (n,), of equal ones the first, the cheapest if none gives information;
+        and the largest stop (n,) at which it is still bought."""
         best, worth = self.purchases.most(self.worth(cells, bought), bought, left)
         return best, np.nextafter(worth, -np.inf)
 
@@ -355,11 +349,6 @@ class MostInformation(Stored):
         with np.errstate(divide="ignore", invalid="ignore"):
             found = (gain * self.unit / price).round(9)
         return np.where(bought, -np.inf, np.where(gain > NOTHING, found, -NOTHING * price))
-
-    @cached_property
-    def purchases(self) -> Purchases:
-        """Purchases at these prices."""
-        return Purchases.of(self.prices)
 
 
 def _parts(codes: IntArray, known: BoolArray) -> Iterator[tuple[IntArray, BoolArray]]:

@@ -46,13 +46,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import ClassVar
 from zlib import crc32
 
 import numpy as np
-from bench_models.states import Stored
+from bench_models.links import softmax
+from bench_models.policies import PARTS, PlannedPolicy, Planner
 
 from bench_core import (
     Evaluated,
@@ -89,7 +89,7 @@ STEPS, ENOUGH = 25, 1e-10
 
 
 @dataclass(frozen=True)
-class OpinionPool:
+class OpinionPool(Planner):
     """A policy that asks experts and pools their answers."""
 
     name: ClassVar[str] = "opinion-pool"
@@ -98,10 +98,7 @@ class OpinionPool:
 
     calls: int = param(3, "most experts that a row asks", least=1, most=4)
     l2: float = param(1.0, "ridge penalty of the weights", above=0, search=log(0.1, 10))
-    parts: int = param(
-        10, "parts of the training rows, each predicted by weights of the others", least=2, most=20
-    )
-    points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
+    parts: int = param(10, PARTS, least=2, most=20)
     answer: str = param(
         "answer", "in a choice of services, column SOURCE_answer has the answer that a source gave"
     )
@@ -120,10 +117,9 @@ class OpinionPool:
             says = _speakers(train, purchases, prices, K)
         answers, loud = _experts(train, says, share, purchases, prices)
         experts = np.unique(answers[:, 4]).astype(np.int64)
-        sets = np.zeros((0, len(experts)), dtype=bool)
-        for size in range(min(self.calls, len(experts)) + 1):
-            chosen = [np.isin(experts, group) for group in combinations(experts, size)]
-            sets = np.concatenate([sets, np.reshape(chosen, (len(chosen), len(experts)))])
+        sizes = range(min(self.calls, len(experts)) + 1)
+        groups = chain.from_iterable(combinations(experts, size) for size in sizes)
+        sets = np.array([np.isin(experts, group) for group in groups])
         sources = np.array([source[k] for k in experts.tolist() if source], dtype=np.int64)
         count = train.y.shape[1] if source else 0
         fields = prices, experts, answers, *loud, sets, K, sources, count
@@ -139,17 +135,15 @@ class OpinionPool:
             Z = design[:, :, used]
             every = _weights(Z, share, train.weights, self.l2, np.zeros(Z.shape[2]))
             weights[s, used] = every
-            p = _probability(Z @ every)
+            p = softmax(Z @ every)
             for k in range(self.parts if s else 0):  # without answers all rows are alike
                 fit, held = fold != k, fold == k
                 others = _weights(Z[fit], share[fit], train.weights[fit], self.l2, every)
-                p[held] = _probability(Z[held] @ others)
+                p[held] = softmax(Z[held] @ others)
             doubt[s] = pool.doubt(p, design, np.broadcast_to(sets[s], (len(train), len(experts))))
             context.progress(s + 1, len(sets))
         quality = 1 - np.average(doubt, axis=1, weights=train.weights)
-        t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
-        unit = max(1e-9, quality.max() - quality[0]) / max(prices.everything, 1e-9)
-        price = t * float(f"{unit:.9g}")  # the same points for copies of rows
+        price = self.falling(HIGHEST, float(quality.max() - quality[0]), prices)
         by_row = train.prices if train.prices is not None else prices.sensor
         cost = np.broadcast_to(by_row @ purchases.sets[experts].T, (len(train), len(experts)))
         gains = _backward(sets, doubt, cost, price, train.weights)
@@ -277,11 +271,6 @@ def _quantiles(values: Float32Array, copies: FloatArray) -> FloatArray:
     return values[order[np.minimum(place, len(order) - 1)]].astype(np.float64)
 
 
-def _probability(scores: FloatArray) -> FloatArray:
-    e = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-
 def _weights(
     Z: FloatArray, share: FloatArray, copies: FloatArray, l2: float, start: FloatArray
 ) -> FloatArray:
@@ -293,12 +282,12 @@ def _weights(
     w, right = start, np.einsum("nk,nkw->nw", share, Z)
 
     def loss(w: FloatArray) -> float:
-        logs = np.log(np.maximum(_probability(Z @ w), 1e-300))
+        logs = np.log(np.maximum(softmax(Z @ w), 1e-300))
         return float(-copies @ (share * logs).sum(axis=1) + l2 / 2 * w @ w)
 
     before = loss(w)
     for _ in range(STEPS):
-        p = _probability(Z @ w)
+        p = softmax(Z @ w)
         mean = np.einsum("nk,nkw->nw", p, Z)
         gradient = copies @ (mean - right) + l2 * w
         flat, weight = Z.reshape(-1, Z.shape[2]), (p * copies[:, None]).reshape(-1, 1)
@@ -348,7 +337,7 @@ def _backward(
 
 
 @dataclass(frozen=True, eq=False)
-class Pool(Stored):
+class Pool(PlannedPolicy):
     """Asks the expert of the largest gain minus price, while that is positive."""
 
     reads_prices: ClassVar[bool] = True
@@ -368,16 +357,6 @@ class Pool(Stored):
     weights: FloatArray  # (sets, E + f + K)
     gains: FloatArray  # (points, sets, 2, E)
     price: Sequence[float]  # of cost, falling
-
-    @cached_property
-    def purchases(self) -> Purchases:
-        """The possible purchases."""
-        return Purchases.of(self.prices)
-
-    @property
-    def stops(self) -> Mapping[str, Sequence[float]]:
-        """Prices of cost, in probability of a correct prediction per unit of cost."""
-        return {"price": self.price}
 
     def used(self, s: int) -> BoolArray:
         """The weights (w,) of a set."""
@@ -420,7 +399,7 @@ class Pool(Stored):
         """Affordable expert of the largest gain minus price, or ``STOP``, (n,)."""
         at, scores, design = self._scores(cells, bought)
         voices = self.sets[at]
-        powers = _powers(self.doubt(_probability(scores), design, voices))
+        powers = _powers(self.doubt(softmax(scores), design, voices))
         unpaid = prices if prices is not None else self.prices.sensor
         unpaid = np.where(self.purchases.sensors(bought), 0.0, unpaid)
         worth, of = np.full(bought.shape, -np.inf), self.experts

@@ -3,8 +3,8 @@
 It predicts the score of each source and calls the source of the largest score - lambda * price,
 with the row's own price where it is quoted. Scores are relative to the row's mean, as only
 differences count. A column of texts first gets a tree of its texts' means (``prior`` rows of the
-overall mean added); boosted trees correct them, as many as have the least squared error by
-cross-validation on training rows.
+overall mean added); boosted trees correct them, as many as have the least squared error on
+validation rows.
 
 Departures
 - RouteLLM learns from preferences between two models and embeddings of prompts; here are scores of
@@ -19,17 +19,14 @@ from typing import Any, ClassVar
 import numpy as np
 from bench_models.boosting import OnEngine
 from bench_models.call_router import CallRouter, price_of_calls
-from bench_models.dictionary import sums
+from bench_models.dictionary import leaves, sums
 from bench_trees.ensemble import Ensemble
 
 from bench_core import Examples, FitContext, Prices, Task, param, provide_learners
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import FloatArray
 
 Binned = tuple[Any, Any]
 """Bins of columns, and the rows' words."""
-FOLDS = 4
-CHUNK = 20
-"""Trees added at a time; their number is a multiple, or as asked."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,8 @@ class Router(OnEngine):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> CallRouter:
-        """Boost the scores on ``train``, with a number of trees by cross-validation, and spread
-        lambda; ``valid`` is not used."""
+        """Boost the scores on ``train``, with as many trees as are best on ``valid``, and spread
+        lambda."""
         splits, calls = context.splits, context.splits.calls
         free = prices.feature_price() == 0
         rows = replace(train, X=np.where(free, train.X, np.float32(np.nan)))
@@ -60,18 +57,9 @@ class Router(OnEngine):
             for start, e in zip(starts.tolist(), splits.encodings, strict=False)
             if e.texts and free[columns := [*range(start, start + len(e.features))]].all()
         ]
-        fold = np.random.default_rng([context.seed, 5]).permutation(len(train)) % FOLDS
-        count = FOLDS if len(train) >= 10 * FOLDS else 0  # too few rows: tables alone
-        parts = [taken(rows, fold != f) for f in range(count)]
-        held = [taken(rows, fold == f) for f in range(count)]
-        bins = [binned(each, coded, context.threads) for each in (*parts, rows)]
-        chunks, grown = -(-self.trees // CHUNK), list[Ensemble]()
+        bins, grown = binned(rows, coded, context.threads), list[Ensemble]()
         for k in range(len(calls)):
-            errors: FloatArray = np.zeros(chunks + 1)
-            for each, others, of_part in zip(parts, held, bins, strict=False):
-                errors += self._grown(k, each, of_part, others, chunks, context.threads)[1]
-            length = int(np.argmin(errors))
-            grown.append(self._grown(k, rows, bins[-1], None, length, context.threads)[0])
+            grown.append(self._grown(k, rows, bins, valid, context.threads))
             context.progress(k + 1, len(calls))
         base = np.concatenate([trees.base for trees in grown])
         width = [replace(t, base=base, output=t.output + k) for k, t in enumerate(grown)]
@@ -81,44 +69,32 @@ class Router(OnEngine):
         return CallRouter(scores, calls, prices, worth)
 
     def _grown(
-        self,
-        k: int,
-        train: Examples,
-        bins: Sequence[Binned],
-        held: Examples | None,
-        chunks: int,
-        threads: int,
-    ) -> tuple[Ensemble, FloatArray]:
-        """Return the trees of source k, and the squared errors on ``held`` after the tables and
-        after each chunk of trees."""
+        self, k: int, train: Examples, bins: Sequence[Binned], valid: Examples, threads: int
+    ) -> Ensemble:
+        """Return the trees of source k: the tables, and as many others as are best."""
         from bench_trees import Settings, boost
         from bench_trees.losses import Squared
 
         y, tables = train.y[:, k] - train.y.mean(axis=1), len(bins) - 1
-        base, errors = np.array([np.average(y, weights=train.weights)]), np.zeros(chunks + 1)
-        parts = [Ensemble.of_trees([], [], base, train.X.shape[1])]
+        base, least = np.array([np.average(y, weights=train.weights)]), 0
         table = Settings(trees=1, learning_rate=1.0, max_leaves=255, max_depth=None,
                          min_rows=1, l2=self.prior)  # fmt: skip
-        trees = Settings(trees=min(CHUNK, self.trees), learning_rate=self.learning_rate,
+        trees = Settings(trees=self.trees, learning_rate=self.learning_rate,
                          max_leaves=self.leaves, min_rows=self.min_rows)  # fmt: skip
-        at, missed = np.full((1, len(train)), base[0]), np.zeros(0)
-        if held is not None:
-            missed = held.y[:, k] - held.y.mean(axis=1) - base[0]
-        for stage in range(tables + chunks + 1):
-            if held is not None and stage >= tables:
-                errors[stage - tables] = held.weights @ missed**2
-            if stage == tables + chunks:
-                break
-            edges, words = bins[min(stage, tables)]
+        grown = Ensemble.of_trees([], [], base, train.X.shape[1])
+        for stage, (edges, words) in enumerate(bins):
+            least = grown.trees
             more = boost(
                 words, edges, y, loss=Squared(), settings=table if stage < tables else trees,
-                start=at, multiplicity=train.multiplicity, threads=threads,
+                start=sums(grown, train.X).T, multiplicity=train.multiplicity, threads=threads,
             )  # fmt: skip
-            parts.append(replace(more, base=np.zeros(1), diverged=False))
-            at += sums(parts[-1], train.X).T
-            if held is not None:
-                missed -= sums(parts[-1], held.X)[:, 0]
-        return replace(Ensemble.concat(parts), base=base), errors
+            parts = [replace(grown, base=0 * base), replace(more, diverged=False)]
+            grown = replace(Ensemble.concat(parts), base=base)
+        outputs = np.cumsum(leaves(grown.layout, valid.X), axis=1)
+        scores = base + np.hstack([np.zeros((len(valid), 1)), outputs])[:, least:]
+        missed = valid.y[:, [k]] - valid.y.mean(axis=1, keepdims=True) - scores
+        best = least + int(np.argmin(valid.weights @ missed**2))
+        return grown.select(np.arange(best))
 
 
 def binned(rows: Examples, coded: Sequence[list[int]], threads: int) -> list[Binned]:
@@ -132,12 +108,6 @@ def binned(rows: Examples, coded: Sequence[list[int]], threads: int) -> list[Bin
         bins = find_bins(X, 255, rows.multiplicity, threads)
         tables.append((bins, bins.words(X, threads)))
     return tables
-
-
-def taken(rows: Examples, chosen: BoolArray) -> Examples:
-    """Return some rows."""
-    copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-    return Examples(rows.X[chosen], rows.y[chosen], multiplicity=copies)
 
 
 def lambdas(scores: FloatArray, paid: FloatArray, most: int) -> FloatArray:

@@ -159,13 +159,6 @@ class Dime(PredictorPolicy):
         parts = [most_evaluated(value, multiplier) for value in self.values]
         return Evaluated(sum(p.splits for p in parts), sum(p.trees for p in parts))
 
-    def act(
-        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
-    ) -> IntArray:
-        """Purchase of the largest value per price, or ``STOP`` if below the price of cost, (n,)."""
-        best, until = self.offer(cells, bought, left)
-        return np.where(until >= stop, best, STOP)
-
     def offer(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray
     ) -> tuple[IntArray, FloatArray]:

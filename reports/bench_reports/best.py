@@ -28,6 +28,7 @@ from bench_core.terminal.tables import (
     console,
     plain_lines,
     show,
+    wrapped,
     write_text,
     written,
 )
@@ -110,6 +111,8 @@ def command(
     parts: list[Table | str] = []
     for name in named_datasets(frame, datasets):
         choice = Choice(info, Store(store), frame, name, metric or "")
+        if not limits and not metric:
+            parts += concluded(choice)
         answers = [choice.at(limit) for limit in limits] or [choice.usual()]
         if answers[0].reason:
             parts.append(f"{name}: {answers[0].reason}")
@@ -118,6 +121,15 @@ def command(
     options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
+
+
+def concluded(choice: Choice) -> list[str]:
+    """Return the conclusion of the board, as it is printed there."""
+    from bench_core.leaderboard.assembly import boards
+    from bench_core.leaderboard.conclusion import conclusion
+
+    shown = boards(choice.info, choice.frame, choice.store)
+    return [wrapped(" ".join(conclusion(board)), console().width) for board in shown if board.rows]
 
 
 def within_budget(
@@ -334,11 +346,16 @@ def run_command(
     }
     # the reference and baselines take part by default
     others = {request.get("reference") or suite.reference, *suite.baselines, *registry.datasets}
+    others |= {"imported"} & {*request.get("learners", ())}
     settings = [s for s in request.get("settings", ()) if _owner(s) in others - {learner}]
     settings += [f"{learner}.{name}={toml_literal(value)}" for name, value in kept.items()]
-    changed = {"learners": learner, "caps": cap, "settings": settings, "configs": None}
-    if request.get("suite"):
-        changed["data"] = dataset.partition("(")[0]  # in results, options follow the name
+    model = "imported"  # of today, if it is the reference
+    trained = [model, learner] if learner != model and model in map(_owner, settings) else [learner]
+    changed = {"learners": trained, "caps": cap, "settings": settings, "configs": None}
+    bare = dataset.partition("(")[0]  # in results, options follow the name
+    same = [text for text in request.get("data", ()) if bare in (text, Path(text).name)]
+    if request.get("suite") or len(same) == 1:
+        changed["data"] = same[0] if len(same) == 1 else bare
     return _command(request, store, **changed)
 
 
@@ -394,7 +411,7 @@ CELLS: dict[str, Callable[[Selection], str]] = {
     f"{CONFIDENCE} interval": lambda one: saving_ends(one.saved.interval),
     "sure": lambda one: "yes" if one.sure else _saving(one),
     "quality": _quality,
-    "±": lambda one: half(one.standing.interval),
+    "±": lambda one: half(one.standing.interval, value=one.quality),
     "validation quality": lambda one: quality(one.pick.valid_quality),
     "validation cost": lambda one: cost(one.pick.valid_cost),
     "audit": lambda one: one.audit,

@@ -154,9 +154,11 @@ def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
 
 
 def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Table:
-    """Return a learner's purchases for a terminal; sensors that no row buys are named below."""
+    """Return a learner's purchases for a terminal, with their total; sensors that no row buys are
+    named below."""
     from bench_core.leaderboard.bought_sensors import NEVER
 
+    everything = sum(buy.price for buy in bought)
     bought = [buy for buy in bought if buy.share > NEVER]
     rows = [
         [
@@ -167,11 +169,16 @@ def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Tab
         ]
         for buy in bought
     ]
+    if len(rows) > 1:
+        paid = sum(buy.price * buy.share for buy in bought)
+        rows.append(["total", cost(everything), "", cost(paid)])
     titles: tuple[str, ...] = TITLES
     if any(buy.nothing[0] for buy in bought):  # paid all the same
         titles = (*TITLES, "nothing came")
-        rows = [[*row, _lost(buy)] for row, buy in zip(rows, bought, strict=True)]
-    return Table(titles, rows, "features", titles[1:], ("features",), title=title, footer=footer)
+        rows = [[*row, text] for row, text in zip(rows, [*map(_lost, bought), ""], strict=False)]
+    rule = len(bought) if len(rows) > len(bought) else None
+    columns = "features", titles[1:], ("features",), title
+    return Table(titles, rows, *columns, footer=footer, rule=rule)
 
 
 def _lost(one: Purchase) -> str:

@@ -12,28 +12,28 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notice
-from bench_core.leaderboard.columns import (
-    Column,
-    columns,
-    explained,
-    order_words,
+from bench_core.leaderboard.board import SHARE, Board, Row, notice
+from bench_core.leaderboard.columns import QUALITY, Column, explained, order_words, row_names
+from bench_core.leaderboard.conclusion import (
+    conclusion,
+    over_datasets,
+    overall_conclusion,
+    ranked_by,
 )
-from bench_core.leaderboard.conclusion import conclusion, over_datasets, overall_conclusion
 from bench_core.planning.request import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import CHEAPER, cost, count, counted, interval, quality, run_line
-from bench_reports.page_data import json_text, page_data
+from bench_core.terminal.wording import CHEAPER, cost, count, counted, listed, quality, run_line
+from bench_reports.page_data import by_chance, json_text, page_data, unit_of
 from bench_reports.palette import css
-from bench_reports.terminal import heading, mark_lines, own_marks, selection_line
+from bench_reports.panels import Panel, Panels
+from bench_reports.terminal import mark_lines, screen_table, selection_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,14 +46,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = (
-    *("chart.js", "board.js", "tables.js", "purchases.js"),
-    *("address.js", "overview.js", "save.js", "page.js"),
+    *("chart.js", "board.js", "tables.js", "purchases.js", "address.js", "save.js", "page.js"),
 )
-
-CHEAPER_95 = f"{CHEAPER} {CONFIDENCE}"
-
-MOVING = ("rank", "quality", "range", "cost")
-"""Columns whose cells change with the budget; others are sorted by a key."""
 
 BILLED = {
     "path": "what each row bought and evaluated",
@@ -98,29 +92,21 @@ def page(
     style, script = css() + source("page.css"), source(*SCRIPTS)
     # one of each data, whatever the accounting
     sets = [board.dataset for board in boards if not board.same_as]
+    panels = Panels(info, frame, store, boards, registry=registry)
     parts = [
-        (
-            board,
-            table_columns(board, registry),
-            [*(row for row in board.rows if row.learner in learners), *board.sources],
-        )
-        if board.rows and views[board.dataset]
-        else (board, [], [])
+        (board, panels.of(board)[0] if board.rows else None, bool(views[board.dataset]))
         for board in boards
     ]
     return rendered(
         "page.html",
         info=info,
-        title=" - ".join(heading(info)),
+        title=info.title or listed(sets),
         subtitle=run_line(info),
         description=f"{count(len(learners), 'learner')} on {', '.join(sets)}",
         parts=parts,
-        moving=MOVING,
         learners=learners,
         conclusion=overall_conclusion(boards),
-        overview=overview(boards, learners, info.baselines),
-        several=len(sets) if len(sets) > 1 else 0,
-        by_area=any(not math.isnan(row.area.value) for b in boards for row in b.rows),
+        overview=overview(boards) if len(sets) > 1 else None,
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if "generated data (" not in w],
         level=CONFIDENCE,
@@ -149,8 +135,12 @@ def rendered(template: str, **content: Any) -> str:
     )
     environment.filters |= {"notice": notice, "linked": linked, "line": one_line}
     environment.filters |= {
+        "cells": cells,
         "key": sort_key,
         "legend": legend,
+        "marks": mark_lines,
+        "headline": headline,
+        "names": row_names,
         "conclusion": conclusion,
         "order": order_words,
     }
@@ -228,39 +218,47 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
     return [(term, one_line(text)) for term, text in described.items() if text]
 
 
-def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[str, Column]]:
-    """Return the columns of the page that are not empty, by the names that the script knows: first
-    those of the best point, which it fills for each budget."""
-    every = columns(board, registry)
-    named = {column.title: column for column in every}
-    sign = -1 if board.higher_is_better else 1
-    order = sorted(board.rows, key=lambda row: (sign * row.best.quality, row.best.cost))
-    places = {row.learner: str(k) for k, row in enumerate(order, 1)}
-    best, title = named[f"best {board.metric}"], f"{CONFIDENCE} interval"
+class Headline(NamedTuple):
+    """The cost per row of the answer, and the one that it replaces, in words."""
 
-    def rank(row: Row) -> str:
-        return row.standing.rank.replace("-", "–") or places.get(row.learner, "-")
+    now: str
+    before: str
+    chance: bool  # it may save nothing
 
-    def ends(row: Row) -> str:
-        return interval(row.standing.interval, quality)
 
-    def sure_cost(row: Row) -> str:
-        return cost(row.cheap.cost)
+def headline(board: Board) -> Headline | None:
+    """Return the figure above the conclusion, None where no learner costs less. Of total costs it
+    is next to buying everything or nothing, whichever costs less."""
+    row, reference = board.answer, board.reference_row
+    if row is None or board.nothing_pays:
+        return None
+    paid, before, chance = row.best.quality, min(board.extremes or (0.0,)), False
+    if not board.totals:
+        if reference is None or row is reference:
+            return None
+        paid, before, chance = row.cheap.cost, reference.cheap.cost, by_chance(row)
+    if float(cost(paid)) >= float(cost(before)):
+        return None
+    return Headline(f"{cost(paid)} {unit_of(board)}".rstrip(), cost(before), chance)
 
-    def marks(row: Row) -> str:
-        return ", ".join(map(one_line, own_marks(board, row))) or "-"
 
-    shown = {
-        "rank": replace(named[RANK], text=rank),
-        "quality": replace(best, title=board.metric),
-        "range": replace(named["best ±"], title=title, text=ends),
-        "cost": replace(named["best cost"], title="cost"),
-        "cheap": replace(named["cost"], title=f"{SHARE:.0%} cost", text=sure_cost),
-        **{name: named[name] for name in (CHEAPER, CHEAPER_95, "settings", "seconds")},
-        "marks": replace(named["marks"], text=marks),
-        **{column.title: column for column in every[len(columns(board)) :]},
-    }
-    return [item for item in shown.items() if any(item[1].text(r) != "-" for r in board.rows)]
+class Head(NamedTuple):
+    """A column of the page's table; ``small`` ones are also on the cards of a phone."""
+
+    title: str
+    column: Column
+    small: bool
+
+
+def cells(panel: Panel, board: Board) -> list[Head]:
+    """Return the columns of a table with the titles that they have on a terminal."""
+    titles = screen_table(panel, board.metric).titles[1:]
+    lost = next((c for c in panel.columns if c.title == "wrong"), None)
+    return [
+        Head(title, column, column.title in ("cost", CHEAPER)
+             or (column is lost if lost else column.name == QUALITY))
+        for title, column in zip(titles, panel.columns, strict=True)
+    ]  # fmt: skip
 
 
 def sort_key(column: Column, row: Row) -> str:
@@ -273,43 +271,58 @@ def sort_key(column: Column, row: Row) -> str:
     return "" if math.isnan(at) else "Infinity" if math.isinf(at) else f"{at:.6g}"
 
 
-def legend(board: Board, shown: Sequence[tuple[str, Column]]) -> list[str]:
-    """Return the source of figures, explanations of the table's columns, and its marks."""
-    words = explained(column for _, column in shown)
-    return [selection_line(board), words, *(f"{line}." for line in mark_lines(board))]
+def legend(board: Board, panel: Panel) -> str:
+    """Return the source of figures, and explanations of the table's columns."""
+    return f"{selection_line(board)} {explained(panel.columns)}".strip()
 
 
-def overview(
-    boards: Sequence[Board], learners: Sequence[str], baselines: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return all learners without a limit, ranked as on a terminal (``over_datasets``); then
-    baselines, then learners that ``lack`` a result on some data set and thus have no ``mean``. A
-    cell has a text, and True if the learner is first there."""
-    names, ranking = over_datasets(boards)
-    ranked = {one.learner: one for one in ranking}
-    least = [min(ranks) for ranks in zip(*(one.by_dataset for one in ranking), strict=True)]
-    there = {board.dataset: {row.learner for row in board.rows} for board in boards}
-    counted = [there[board.dataset] for board in boards if board.rows and not board.same_as]
+class Overview(NamedTuple):
+    """The table over several data sets."""
+
+    datasets: Sequence[str]
+    rows: Sequence[OverviewRow]
+    caption: str
+
+
+class OverviewRow(NamedTuple):
+    """A learner on all data sets: a text for each, and True if it is the answer there."""
+
+    learner: str
+    baseline: bool
+    lacks: bool  # a result on some data set, and thus a mean rank
+    mean: str
+    cells: Sequence[tuple[str, bool]]
+
+
+def overview(boards: Sequence[Board]) -> Overview:
+    """Return the cost of each learner's model on each data set, with what it loses, and the mean
+    ranks of the conclusion (``over_datasets``); learners without one are last, then baselines."""
+    shown = [board for board in boards if board.rows and not board.same_as]
+    means = {one.learner: one.mean for one in over_datasets(boards)[1]}
+    of_board = [{row.learner: row for row in board.rows} for board in shown]
     rows = []
-    for place, learner in enumerate(learners):
-        cells = {name: ("✓" if learner in have else "-", False) for name, have in there.items()}
-        results, mean, lacks = sum(learner in have for have in counted), 0.0, learner not in ranked
-        words = f"on {results} of {len(counted)}"
-        if not lacks:
-            mean, by_dataset = ranked[learner].mean, ranked[learner].by_dataset
-            firsts = [rank == first for rank, first in zip(by_dataset, least, strict=True)]
-            cells |= {n: (f"{r:g}", f) for n, r, f in zip(names, by_dataset, firsts, strict=True)}
-            words = f"{sum(firsts)} of {len(names)}"
-        rows.append(
-            {
-                "place": place,
-                "learner": one_line(learner),
-                "baseline": learner in baselines,
-                "lacks": lacks,
-                "mean": "-" if lacks else f"{mean:.2f}",
-                "firsts": words,
-                "cells": [*cells.values()],
-                "order": (lacks, learner in baselines, mean, one_line(learner)),
-            }
-        )
-    return sorted(rows, key=itemgetter("order"))
+    for name, some in {name: row for own in of_board for name, row in own.items()}.items():
+        pairs = [(board, own.get(name)) for board, own in zip(shown, of_board, strict=True)]
+        texts = [_cell(board, row) for board, row in pairs]
+        leads = [row is not None and row is board.answer for board, row in pairs]
+        mean = f"{means[name]:.2f}" if name in means else "-"
+        both = [*zip(texts, leads, strict=True)]
+        rows.append(OverviewRow(one_line(name), some.baseline, name not in means, mean, both))
+    rows.sort(key=lambda r: (r.lacks, r.baseline, means.get(r.learner, 0.0), r.learner))
+    lost = "wrong test rows" if any(board.tested for board in shown) else ""
+    lost = " or ".join(filter(None, [lost, "" if all(b.tested for b in shown) else "test quality"]))
+    caption = f"Cost per row of each learner's model, in brackets its {lost}. Bold: the answer."
+    if any(text.endswith("?") for row in rows for text, _ in row.cells):
+        caption += f" ?: not sure to keep {SHARE:.0%}."
+    if means:
+        caption += f" Mean rank: by {ranked_by(boards)}."
+    return Overview([one_line(board.dataset) for board in shown], rows, caption)
+
+
+def _cell(board: Board, row: Row | None) -> str:
+    if row is None:
+        return "-"
+    lost = quality(row.model.quality)
+    if board.tested:
+        lost = f"{board.wrong(row.model.quality):.{int(board.repeats > 1)}f}"
+    return f"{cost(row.model.cost)} ({lost}){'?' * (board.saves and not row.cheap)}"

@@ -3,7 +3,8 @@
 A data set has views: a metric and a kind of budget. The x axis of a view is the budget (on
 validation); a curve is the test result of a learner's point within it, a step from each point to
 the next. The slider's places are budgets at which some curve of the first view rises, among them
-that of the answer; the last place has no limit. Under caps they are the measured caps.
+that of the answer; the last place has no limit. Under caps they are the measured caps. The leader
+of a place is the learner that ``bench best`` names there.
 
 A store adds the certainty at each place and the purchases of each point.
 """
@@ -22,14 +23,12 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Pick, Standing
+from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
-from bench_core.leaderboard.columns import order_words
-from bench_core.leaderboard.conclusion import least_difference
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
 from bench_core.metrics.frontier import share_of
-from bench_core.results.budgets import CAP, Budget
+from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.operating_points import Criterion, caps_of
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, quality, saving
@@ -72,13 +71,13 @@ class ChartView:
     """The curves of one metric under one kind of budget, in the order of the board.
 
     ``places`` are the budgets of the slider; a place without a limit follows for mean budgets.
-    ``whole`` is the cost of the reference's best point (of the costliest curve without one).
+    ``leaders`` are the learners that are best on validation at each place, "" for none.
     """
 
     metric: Criterion
     kind: str  # mean or cap
     places: Sequence[float]
-    whole: float
+    leaders: Sequence[str]
     curves: Sequence[Curve]
     draws: Draws
 
@@ -120,8 +119,7 @@ def views(
         # each cap has its own points
         capped = [(Draws(info, store, rows, board.dataset, cap=cap.amount), cap) for cap in caps]
         places_of = [Place(draws, cap, draws.chosen([cap])[0][cap]) for draws, cap in capped]
-        view = _view(board, CAP, places_of)
-        charts.insert(1, replace(view, whole=charts[0].whole))
+        charts.insert(1, _view(board, CAP, places_of))
     return [view for view in charts if view.curves]
 
 
@@ -147,12 +145,23 @@ def _view(board: Board, kind: str, places_of: Sequence[Place]) -> ChartView:
     curves: list[Curve] = []
     for name in (row.learner for row in board.rows):
         curves += _curve(name, [of.get(name, Standing(name)) for of in rows], places_of)
-    # without a reference the costliest curve sets the scale; 1 if everything is free
-    costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
-    whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
+    leaders = [_leader(place) for place in places_of]
     amounts = [place.limit.amount for place in places_of if place.limit != NO_LIMIT]
     draws = places_of[0].draws
-    return ChartView(draws.metric, kind, amounts, whole, curves, draws)
+    return ChartView(draws.metric, kind, amounts, leaders, curves, draws)
+
+
+def _leader(place: Place) -> str:
+    """Return the learner with the best validation quality at a place, "" for none; of equals the
+    cheapest. Learners that lack a point in some repeat come last, as in ``selection.Choice.at``."""
+    draws, _, chosen = place
+    candidates = []
+    for k, name in enumerate(draws.names):
+        rows = chosen.row[draws.there[:, k], k]
+        if len(known := rows[rows >= 0]):
+            cost, quality = (float(figures.mean()) for figures in draws.valid(known))
+            candidates.append((len(known) < len(draws.repeats), -draws.sign * quality, cost, name))
+    return min(candidates)[-1] if candidates else ""
 
 
 def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> Iterator[Curve]:
@@ -191,7 +200,6 @@ def page_data(
     views_of = {board.dataset: views(info, board, frame, store) for board in boards}
     every = [view for charts in views_of.values() for view in charts]
     learners = list(dict.fromkeys(curve.learner for view in every for curve in view.curves))
-    counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
     tested = [
         sum(use.rows.get("test", 0) for use in uses_of(info, name)[:1]) if charts else -1
         for name, charts in views_of.items()
@@ -207,9 +215,6 @@ def page_data(
         # the board shown first is the one with most test rows
         "open": tested.index(max(tested)) if tested else 0,
         "level": CONFIDENCE,
-        # by number of learners less two: the difference of mean ranks on one data set that
-        # separates two; on n data sets it is this over the root of n
-        "apart": [round(least_difference(1, k), 6) for k in counts],
         "sets": [_set(info, board, views_of[board.dataset], learners, store) for board in boards],
     }
     return views_of, learners, content
@@ -224,22 +229,18 @@ def _set(
 ) -> dict[str, Any]:
     """Return the data of one data set. With a store it has ``sensors``, and by curve of
     the first view the purchases ``bought``."""
-    rows = {learners.index(row.learner): row for row in board.rows if row.learner in learners}
-    marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
-    areas = {place: row.area.value for place, row in rows.items()}
     picks = {row.learner: row.curve[0].pick for row in board.rows if row.curve}
     content = {
         "name": one_line(board.dataset),
         "data": one_line(board.same_as or board.dataset),
         "accounting": one_line(board.accounting),
-        "unit": one_line(board.unit),
+        "unit": unit_of(board),
         "reference": one_line(board.reference),
         "standIn": board.stand_in,
-        "order": order_words(board),
-        "marks": {place: one_line(text) for place, text in marks.items() if text},
-        # exact: ranks need them
-        "areas": {k: float(f"{area:.9g}") for k, area in areas.items() if math.isfinite(area)},
-        "views": [_drawn(view, learners, picks if view is charts[0] else {}) for view in charts],
+        "tested": board.tested,
+        "views": [
+            _drawn(board, view, learners, picks if view is charts[0] else {}) for view in charts
+        ],
         **_keeping(board, charts, learners),
     }
     if store is None or not charts:
@@ -255,7 +256,8 @@ def _set(
 def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str]) -> dict[str, Any]:
     """Return ``opens``: the place of the answer; ``keeps``: the quality that it keeps on test, the
     budget and test quality of each learner's model that is sure to keep it, the answer's learner
-    with its saving in words, and the reference with its budget by the same rule."""
+    with its test cost and its saving in words, and the reference with its budget by the same
+    rule."""
     answer, reference = board.answer, board.reference_row
     if answer is None or reference is None or not charts:
         return {"opens": len(charts[0].places) if charts else 0}
@@ -275,17 +277,32 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
             },
             "from": learners.index(answer.learner),
             "to": [learners.index(board.reference), affordable(reference.cheap.valid_cost)],
+            "cost": shown(cost, answer.cheap.cost),
             "saved": ""
             if answer.reference or answer.saving <= 1
             else f"{saving(answer.saving)} cheaper",
+            "chance": by_chance(answer),
         },
     }
 
 
-def _drawn(view: ChartView, learners: Sequence[str], picks: Mapping[str, Pick]) -> dict[str, Any]:
-    """Return a view; a curve has budgets ``x``, qualities ``y``, costs ``c`` and features ``f``, as
-    far as known, its certainty, and settings ``s`` in the words of ``picks``."""
-    curves = []
+def unit_of(board: Board) -> str:
+    """Return the unit of costs in words, "" if unknown."""
+    return "features" if board.counted else one_line(board.unit)
+
+
+def by_chance(row: Row) -> bool:
+    """True if the measured interval of a saving includes none."""
+    return not (row.saved.significant or math.isnan(row.saved.interval.low))
+
+
+def _drawn(
+    board: Board, view: ChartView, learners: Sequence[str], picks: Mapping[str, Pick]
+) -> dict[str, Any]:
+    """Return a view; a curve has budgets ``x``, qualities ``y``, costs ``c``, features ``f`` and
+    wrong rows ``w``, as far as known, its certainty, settings ``s`` in the words of ``picks``, and
+    a mark if its first step is the constant."""
+    curves, (params, points) = [], view.draws.settings
     for curve in view.curves:
         figures: dict[str, list[Any]] = {
             "x": [shown("{:.6g}".format, budget) for budget in curve.budget],
@@ -293,14 +310,20 @@ def _drawn(view: ChartView, learners: Sequence[str], picks: Mapping[str, Pick]) 
             "c": [shown(cost, value) for value in curve.cost],
             "f": [shown("{:.3g}".format, value) for value in curve.features],
         }
+        if board.tested and view.metric.name == board.metric:
+            values = curve.quality.tolist()
+            figures["w"] = [
+                None if math.isnan(value) else shown(str, board.wrong(value)) for value in values
+            ]
         known = {name: values for name, values in figures.items() if None not in values}
         sure = [_certainty(standing) for standing in curve.sure]
         drawn = {"l": learners.index(curve.learner), **known}
         if any(sure):
             drawn["sure"] = sure
+        if all(CONSTANT in json.loads(points[row] or "{}") for row in curve.rows[0].tolist()):
+            drawn["constant"] = 1
         # settings are the longest part of a page of many curves
         if pick := picks.get(curve.learner):
-            params, points = view.draws.settings
             choices = [tuple((points[j], params[j]) for j in rows) for rows in curve.rows]
             settings = (replace(pick, choices=of_step).settings[0] for of_step in choices)
             drawn["s"] = [one_line(setting.short) for setting in settings]
@@ -309,19 +332,19 @@ def _drawn(view: ChartView, learners: Sequence[str], picks: Mapping[str, Pick]) 
         "metric": view.metric.name,
         "higher": view.metric.higher_is_better,
         "kind": view.kind,
-        "whole": view.whole,
+        "leaders": [learners.index(name) if name in learners else -1 for name in view.leaders],
         "at": [shown("{:.6g}".format, amount) for amount in view.places],
         "curves": curves,
     }
 
 
 def _certainty(standing: Standing | None) -> list[Any] | int:
-    """Return ``[low, high, tier, best rank, worst rank]``, with a 1 if the mean cost on test
-    exceeds the budget by more than chance; 0 for none."""
+    """Return ``[low, high, tier]``, with a 1 if the mean cost on test exceeds the budget by more
+    than chance; 0 for none."""
     if standing is None:
         return 0
     ends = (shown(quality, end) for end in standing.interval)
-    return [*ends, standing.tier, *standing.ranks, *[1] * standing.over]
+    return [*ends, standing.tier, *[1] * standing.over]
 
 
 def shown(words: Callable[[float], str], value: float) -> float | None:

@@ -21,7 +21,7 @@ from bench_core.leaderboard.draws import Draws
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_bytes
 from bench_core.terminal.wording import listed
-from bench_reports.page_data import mean_view, places
+from bench_reports.page_data import mean_view, places, unit_of
 from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
 
@@ -157,7 +157,7 @@ def _panel(
             axes.plot(x, y, dash, color=colour, lw=1.2, drawstyle="steps-post")
             labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"
-    unit = f" in {one_line(board.unit)}" if board.unit else ""
+    unit = f" in {unit_of(board)}" if unit_of(board) else ""
     line = "\n" if narrow else " "
     scale = f"{line}({'logarithmic' if first else 'linear'})"
     axes.set_xlabel(safe(f"budget: mean cost per row{unit}") + scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -75,7 +76,7 @@ def command(
         boards = json.loads((folder / place(info.run) / FILES["JSON"]).read_text("utf-8"))
         state[info.run] = figures(boards)
         entries.append(entry(info, boards, sorted(set(frame["seed"].dropna().astype(int)))))
-    changed = [*changes(before, state)] if before else ["first publication"]
+    changed = [*changes(before, state)] if before else None  # nothing to compare at first
     write_text(folder / "index.html", index(title, entries, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
     for gone in set(before or {}) - set(state):
@@ -84,7 +85,7 @@ def command(
         with suppress(OSError):  # keep a folder that has other files
             (folder / place(gone)).rmdir()
     options.note(f"published {count(len(results), 'run')} in {folder}")
-    for line in changed:
+    for line in changed or ():
         options.note(line)
     return 0
 
@@ -152,6 +153,7 @@ def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> di
     trained = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     return {
         "name": one_line(info.title) or datasets,
+        "begun": info.created_at,
         "about": [run_line(info), *profile, trained],
         "answer": " ".join(answer),
         "picture": lines_of(boards[0]),
@@ -165,8 +167,8 @@ def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> di
 
 
 def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a board's curves as (class, corners) of SVG lines in steps, best on top: ``k3`` is the
-    learner's colour; baselines have none."""
+    """Return a board's curves as (class, corners) of SVG lines in steps over the logarithm of the
+    budget, best on top: ``k3`` is the learner's colour; baselines have none."""
     from bench_reports.palette import look
 
     sign = 1 if board["higher_is_better"] else -1
@@ -174,6 +176,8 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     curves = [[(p["budget"], sign * p["quality"]) for p in row["curve"]] for row in drawn]
     corners = [corner for curve in curves for corner in curve] or [(0, 0)]
     widest = max(x for x, _ in corners) or 1
+    least = min((x for x, _ in corners if x > 0), default=widest)
+    decades = math.log(widest / least) or 1
     low, high = (end(y for _, y in corners) for end in (min, max))
     room = (high - low) or 1
     lines = []
@@ -182,18 +186,42 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
         # each quality holds up to the next budget
         ends = [*(x for x, _ in curve[1:]), widest]
         steps = [(x, y) for (start, y), end in zip(curve, ends, strict=True) for x in (start, end)]
-        at = (f"{3 + 154 * x / widest:.1f},{57 - 54 * (y - low) / room:.1f}" for x, y in steps)
+        across = (math.log(max(x, least) / least) / decades for x, _ in steps)
+        down = ((y - low) / room for _, y in steps)
+        both = zip(across, down, strict=True)
+        at = (f"{3 + 154 * x:.1f},{57 - 54 * y:.1f}" for x, y in both)
         lines.append((f"{colour} {'first' * (place == 0)}".strip(), " ".join(at)))
     return lines[::-1]
 
 
-def index(title: str, runs: Sequence[Mapping[str, Any]], changed: Sequence[str]) -> str:
-    """Return the first page of the site: one line for each run, and the changes."""
-    from bench_reports.page import rendered, source
+STYLE = """
+th[scope=row] { max-width: 20rem; min-width: 12rem; white-space: normal; overflow-wrap: anywhere; }
+th small { font-weight: 400; } .answer { min-width: 16rem; white-space: normal; }
+svg { width: 160px; height: 60px; } svg polyline { fill: none; stroke: var(--line); }
+svg polyline[class*=k] { stroke: var(--k); } svg polyline { stroke-width: 1.5; }
+svg .first { stroke-width: 3; } [type=search] { font: inherit; padding: .25rem .5rem; }
+"""
+
+
+def index(
+    title: str, runs: Sequence[Mapping[str, Any]], changed: Sequence[str] | None = None
+) -> str:
+    """Return the first page of the site: one line for each run, which can be sorted and searched,
+    and the changes since the last publication, None before the first."""
+    from bench_reports.page import policy_hash, rendered, source
     from bench_reports.palette import css
 
-    lines, style = [*map(one_line, changed)], f"{source('page.css')}\n{css()}"
-    return rendered("publish.html", title=one_line(title), runs=runs, changed=lines, style=style)
+    style, script = source("page.css") + css() + STYLE, source("tables.js", "search.js")
+    return rendered(
+        "publish.html",
+        title=one_line(title),
+        runs=runs,
+        changed=None if changed is None else [*map(one_line, changed)],
+        style=style,
+        script=script,
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
+    )
 
 
 def _names(names: Iterable[str]) -> str:

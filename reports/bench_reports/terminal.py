@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
@@ -41,11 +40,13 @@ from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
+    TEXT_WIDTH,
     Table,
     console,
     fits,
     plain_lines,
     show,
+    wrapped,
     write_text,
 )
 from bench_core.terminal.wording import count, half, quality, rank_range, run_line
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 
-TEXT_WIDTH = 100  # of text in a pipe or a file
 LONG_TITLE = 8  # a metric with a longer name is headed "quality"
 
 RANKS = (
@@ -124,13 +124,8 @@ def show_boards(panels: Panels, to: Console, sections: Sequence[Section] = ()) -
 def text_boards(panels: Panels, sections: Sequence[Section] = ()) -> str:
     """Return all leaderboards as plain text of ``TEXT_WIDTH``; rows of tables are never broken."""
     parts = _parts(panels, sections, TEXT_WIDTH)
-    lines = (
-        plain_lines(part) if isinstance(part, Table) else [_wrapped(part[0])] for part in parts
-    )
+    lines = (plain_lines(part) if isinstance(part, Table) else [wrapped(part[0])] for part in parts)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
-
-
-_wrapped = TextWrapper(TEXT_WIDTH, break_long_words=False, break_on_hyphens=False).fill
 
 
 def _parts(

@@ -16,7 +16,7 @@ from bench_core.execution.predict import predict_split
 from bench_core.serving import Folder, load, write_folder
 
 SOURCES = {2: ("a", "b"), 3: ("a", "b", "c")}
-PRICE = {"a": 1.0, "b": 5.0, "c": 20.0}
+PRICE = dict(zip("abcdefghi", (1.0, 5.0, 20.0, 2.0, 3.0, 8.0, 10.0, 15.0, 30.0), strict=True))
 
 
 def rows_of(n, sources, rng):
@@ -24,7 +24,7 @@ def rows_of(n, sources, rng):
     hard, topic = rng.random(n), rng.integers(0, 3, n)
     X, y = [hard, topic], []
     for k, _ in enumerate(sources):
-        right = (hard < 0.35 + 0.25 * k) ^ (rng.random(n) < 0.05)
+        right = (hard < min(0.35 + 0.25 * k, 0.9)) ^ (rng.random(n) < 0.05)
         right[topic == k] = True  # each source knows a topic
         sure = np.where(rng.random(n) < 0.85, right, ~right) * 0.5 + 0.5 * rng.random(n)
         sure[rng.random(n) < 0.05] = np.nan
@@ -34,7 +34,7 @@ def rows_of(n, sources, rng):
 
 
 def splits_of(count=3, n=400, by_row=False, seed=0):
-    rng, sources = np.random.default_rng(seed), SOURCES[count]
+    rng, sources = np.random.default_rng(seed), tuple(PRICE)[:count]
     parts = [rows_of(n, sources, rng) for _ in range(3)]
     names = ("h", "t", *(f"{s}_sure" for s in sources))
     prices = price_list(np.array([0.0, 0.0, *(PRICE[s] for s in sources)]))
@@ -266,9 +266,12 @@ def test_a_router_calls_sources_that_share_sensors_or_are_free(needed, price, tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by_row", [False, True])
-@pytest.mark.parametrize(("learner", "most"), [(Cascade(), 60e-6), (Router(), 100e-6)])
-def test_many_rows_are_judged_and_a_row_is_decided_in_little_time(learner, most, by_row, tmp_path):
-    splits = splits_of(3, n=2000, by_row=by_row)
+@pytest.mark.parametrize(
+    ("learner", "most"),
+    [(BestSingle(), 1e-4), (Cascade(), 1e-4), (Router(), 2e-4)],
+)
+def test_rows_of_nine_services_take_little_time(learner, most, by_row, tmp_path):
+    splits = splits_of(9, n=2000, by_row=by_row)
     model = fit(learner, splits)
     rows = splits.test
     several = np.tile(np.arange(len(rows)), 50)
@@ -289,8 +292,9 @@ def test_many_rows_are_judged_and_a_row_is_decided_in_little_time(learner, most,
     for row in cells:
         predictor.predict(row)
     each = (time.process_time() - begun) / len(cells)
-    print(f"\n{learner.name}, by_row={by_row}: {whole:.1f} s of 100,000 rows, {1e6 * each:.0f} us")
-    assert whole < 10
+    points = f"{len(path.points)} points, prices by row: {by_row}"
+    print(f"\n{learner.name}, {points}: {whole:.1f} s, {1e6 * each:.0f} us for a served row")
+    assert whole < 30
     assert each < most
 
 

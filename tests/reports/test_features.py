@@ -111,7 +111,7 @@ def test_best_says_what_is_bought_and_what_is_saved(done, bench):
         assert float(width) == pytest.approx((own["high"] - own["low"]) / 2, abs=1e-4)
         assert value.endswith("*") == (own["tier"] == 1)
     assert "±: half the 95% interval; *: not significantly worse than the best" in said
-    parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) sensor", said))
+    parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) feature", said))
     assert sum(map(int, parts.values())) == 3
 
 

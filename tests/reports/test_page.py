@@ -2,20 +2,25 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.page import linked, overview, page, policy_hash, public
+from bench_reports.page import headline, linked, overview, page, policy_hash, public
 from bench_reports.page_data import PLACES, affordable, bought, places, views
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import Pick, Row, Saved
 from bench_core.leaderboard.conclusion import over_datasets
+from bench_core.leaderboard.selection import Choice
 from bench_core.plugins import load_registry
 from bench_core.protocols import Section
 from bench_core.results.budgets import Budget
+from bench_core.splits import Note
+from bench_core.statistics.comparison import Interval
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +164,7 @@ def test_intervals_and_tiers_are_those_of_the_standings(sure):
         place = [name for name, *_ in data["learners"]].index(row.learner)
         (own,) = (curve["sure"][3] for curve in view["curves"] if curve["l"] == place)
         if row.tier:
-            assert own[2:] == [row.tier, *row.ranks]
+            assert own[2:] == [row.tier]
             assert own[:2] == pytest.approx(row.interval, abs=1e-4)
         else:
             assert own == 0
@@ -176,31 +181,93 @@ def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_
     paid = f"miser costs {miser[2]:.2f} units per row"
     whole = f"gbrt at its best costs {gbrt[3]:.2f}"
     # the board without areas has the data of another one, and does not count
-    over = "miser is first on 2 of 2 data sets, by mean quality over all budgets. Its mean rank"
+    over = "miser is first on 2 of 2 data sets, by mean quality over all budgets"
     assert text.index(over) < text.index(paid) < text.index(whole)
+
+
+def test_cautions_and_stand_ins_stand_above_the_claim_and_other_notes_below():
+    notes = (Note("caution", "fewer than 500 rows"), Note("cut", "split by a hash"))
+    uses = [example.use("yahoo-sim", stand_in=True, stand_in_for="yahoo", notes=notes)]
+    info, frame = example.info(title="", datasets=tuple(uses)), example.frame()
+    frame = frame[frame["dataset"] == "yahoo-sim"]
+    html = page(info, boards(info, frame), frame)
+    text = Elements(html).text
+    order = ("generated data", "fewer than 500 rows.", " instead of ", "miser costs ", "split by")
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    assert text.count("fewer than 500 rows") == 1
+    assert "<title>yahoo-sim</title>" in html  # a run without a title has the data's
+    assert "<h1>yahoo-sim</h1>" in html
+
+
+def answered(cost, before, low, **more):
+    """A board whose learner replaces a cost of the reference."""
+    own = Pick(0.9, cost, (("{}", "{}"),), valid_quality=0.9, valid_cost=cost)
+    row = Row(learner="a", audit="", reference=False, repeats=1, best=own, reached=1, curve=(),
+              cheap=own, saving=before / cost, saved=Saved(Interval(low, 2 * low)))  # fmt: skip
+    dear = replace(own, cost=before, valid_cost=before)
+    rows = [row, replace(row, learner="b", reference=True, cheap=dear, best=dear, saving=1.0)]
+    made = boards(example.info(), example.frame())[0]
+    return replace(made, rows=tuple(rows), reference="b", unit="EUR", **more)
+
+
+def test_the_large_figure_is_the_cost_of_the_answer_and_tells_chance():
+    assert headline(answered(2.5, 10.0, 1.5)) == ("2.50 EUR", "10.00", False)
+    assert headline(answered(2.5, 10.0, 0.997)) == ("2.50 EUR", "10.00", True)
+    assert headline(answered(2.5, 10.0, np.nan)) == ("2.50 EUR", "10.00", False)  # not measured
+    assert headline(answered(10.0, 2.5, 0.2)) is None  # the reference is the answer
+    counted = answered(2.5, 10.0, 1.5, use=example.use("d", counted=True))
+    assert headline(counted) == ("2.50 features", "10.00", False)
+    # a total cost next to the lower one of buying everything and nothing
+    total = {"higher_is_better": False, "metric": "total_cost"}
+    assert headline(answered(0.5, 1.0, 1.5, extremes=(3.0, 1.25), **total)) == (
+        *("0.90 EUR", "1.25", False),
+    )
+    assert headline(answered(0.5, 1.0, 1.5, extremes=(3.0, 0.9), **total)) is None
 
 
 def test_the_legend_explains_the_columns_there_are_and_no_others(sure):
     text = " ".join(Elements(sure).text.split())
-    assert "quality rank: 95% range of its rank in accuracy" in text
     assert "cheaper: the cost of gbrt by the same rule divided by this one" in text
     assert "-: no model is likely to have 99%, its best is shown" in text  # the constant's
-    assert "±: half" not in text  # a column of the terminal's board
+    assert "±: half the 95% interval" in text
+    assert "quality rank" not in text
 
 
-def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart():
+def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_last():
     info, frame = page_run.run().info, page_run.run().frame
     frame = frame[(frame["learner"] != "gbrt") | (frame["dataset"] == "a")]
     made = boards(info, frame)
-    names, ranked = over_datasets(made)
-    rows = overview(made, ["constant", "gbrt", "miser"], ["constant"])
-    shown = [(row["learner"], row["mean"], row["firsts"]) for row in rows]
-    assert shown == [("miser", "1.00", "2 of 2"), ("constant", "2.00", "0 of 2"),
-                     ("gbrt", "-", "on 1 of 2")]  # fmt: skip
+    ranked = over_datasets(made)[1]
+    table = overview(made)
+    assert table.datasets == ["a", "b"]  # one of each data
+    shown = [(row.learner, row.mean, row.lacks) for row in table.rows]
+    assert shown == [("miser", "1.00", False), ("constant", "2.00", False), ("gbrt", "-", True)]
     assert {one.learner: f"{one.mean:.2f}" for one in ranked} == {r[0]: r[1] for r in shown[:2]}
-    assert rows[-1]["lacks"]
-    assert rows[-1]["cells"][0][0] == "✓"
-    assert len(names) == 2
+    assert table.rows[-1].cells[1] == ("-", False)
+
+
+def test_over_data_sets_each_learner_has_the_cost_and_the_loss_of_its_model():
+    run = page_run.run()
+    made = boards(run.info, run.frame, run)
+    table = overview(made)
+    of = {row.learner: row for row in table.rows}
+    # 500 test rows, of which miser's third point loses 18 on a; on b it is not cheaper than gbrt
+    assert of["miser"].cells[0] == ("9.90 (18)", True)
+    assert [lead for row in table.rows for _, lead in row.cells[1:]].count(True) == 1
+    assert of["gbrt"].cells[1][1]
+    assert of["constant"].cells[0][0].endswith(")?")
+    assert "?: not sure to keep 99%." in table.caption
+
+
+def test_the_leader_of_a_place_is_the_one_that_bench_best_names(sure):
+    run, data, leaders = page_run.run(), data_of(sure), set()
+    choice, (view,) = Choice(run.info, run, run.frame, "b"), data["sets"][1]["views"]
+    for place in (0, 1, -1):
+        limit = Budget([*view["at"], np.inf][place])
+        leaders.add(first := choice.at(limit).found[0].learner)
+        assert data["learners"][view["leaders"][place]][0] == first
+    assert len(leaders) > 1
 
 
 def test_purchases_name_sensors_with_their_prices_and_shares_of_rows(sure):
@@ -239,7 +306,7 @@ def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     made = pd.DataFrame(rows)
     (view,) = (v for v in views(info, boards(info, made)[0], made) if v.kind == "cap")
     (curve,) = view.curves
-    assert view.places == [5.0, 20.0]
+    assert (view.places, view.leaders) == ([5.0, 20.0], ["gbrt", "gbrt"])
     assert (curve.budget.tolist(), curve.quality.tolist()) == ([20.0], [pytest.approx(0.87)])
 
 

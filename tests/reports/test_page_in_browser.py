@@ -93,14 +93,27 @@ def slide(tab, place):
     tab.js(f"{SLIDER}.value = {place}; {SLIDER}.dispatchEvent(new Event('input'))")
 
 
-def column(tab, place, table="section.set:not(.off) table.board"):
-    rows = f"[...document.querySelector({json.dumps(table)}).tBodies[0].rows]"
-    return list(tab.js(f"{rows}.map(r => r.cells[{place}].innerText.trim())"))
+TABLE = "section.set:not(.off) :is(.at-answer, .within):not([hidden]) table"
+"""The table that is shown: that of the board, or that at a budget."""
+
+
+def column(tab, name, table=TABLE):
+    """The cells below a heading."""
+    found = f"document.querySelector({json.dumps(table)})"
+    heads = tab.js(f"[...{found}.tHead.rows[0].cells].map(c => c.textContent.trim())")
+    cells = f"[...{found}.tBodies[0].rows].map(r => r.cells[{heads.index(name)}].innerText.trim())"
+    return list(tab.js(cells))
 
 
 def learners(tab):
     """The names in the table, without their marks."""
-    return [name.split()[-1] for name in column(tab, 1)]
+    return [name.split()[-1] for name in column(tab, "learner")]
+
+
+def heading(name):
+    """A selector of a heading's button, in the table of the board or at a budget."""
+    place = ["learner", "cost", "wrong", "accuracy"].index(name) + 1
+    return f"{TABLE} thead th:nth-child({place}) button"
 
 
 def story(tab):
@@ -120,17 +133,26 @@ def test_it_opens_where_the_conclusion_says_with_its_saving_in_the_chart(opened,
     )
     assert opened.js("document.documentElement.scrollWidth") <= width
     # on validation miser is sure to keep .99 of gbrt's best at its third point
-    assert story(opened).startswith("Within a budget of 9.95")
+    assert opened.js("document.getElementById('f-amount').textContent") == "9.90 units (test)"
+    assert story(opened) == ""  # the conclusion says it
     assert learners(opened) == ["miser", "gbrt", "constant"]  # as on a terminal
+    figure = opened.js("document.querySelector('section.set:not(.off) .headline').textContent")
+    assert figure == "9.90 units instead of 29.59: may be chance"  # .97x to 3.1x
+    size = "parseFloat(getComputedStyle(document.querySelector('.headline b')).fontSize)"
+    assert opened.js(size) >= 32
     sentence = opened.js("document.querySelector('main > .conclusion').textContent")
     assert sentence.startswith("miser is first on 2 of 2 data sets, by mean quality")
     own = "document.querySelector('section.set:not(.off)')"
     assert "gbrt at its best costs 29.59" in opened.js(
         f"{own}.querySelector('.conclusion').innerText"
     )
-    assert "Sorted by tier of saving" in opened.js(f"{own}.querySelector('.sorted').textContent")
+    assert "Sorted by tier of saving" in opened.js(f"{own}.querySelector('caption').textContent")
     words = opened.js(f"{own}.querySelector('.rings').textContent")
-    assert words == ("99%" if width == 390 else "99% of gbrtmiser: ") + "3.0x cheaper"
+    assert words == "miser: " * (width > 390) + "3.0x cheaper? may be chance"
+    assert opened.js(f"{own}.querySelector('.rings text').getAttribute('font-weight')") == "400"
+    right = f"{own}.querySelector('.rings text').getBoundingClientRect().right"
+    assert opened.js(f"{right} <= {own}.querySelector('.lines').getBoundingClientRect().right")
+    assert "99% of gbrt" in opened.js(f"{own}.querySelector('.ends').textContent")
     ring = "[...document.querySelectorAll('section.set:not(.off) .rings circle')]"
     places = f"{ring}.map(c => [Number(c.getAttribute('cx')), Number(c.getAttribute('cy'))])"
     (gbrt, _), (miser, height) = sorted(opened.js(places), reverse=True)
@@ -142,94 +164,77 @@ def test_it_opens_where_the_conclusion_says_with_its_saving_in_the_chart(opened,
     assert miser < gbrt
 
 
-def test_another_data_set_opens_at_its_own_budget_unless_one_was_chosen(opened):
+def test_another_data_set_opens_at_its_own_budget(opened):
     place = "Number(document.getElementById('f-budget').value)"
     first = opened.js(place)
-    choose(opened, "#f-set", "1")
-    second = opened.js(place)
-    assert second > first  # only gbrt itself keeps the quality
     slide(opened, 3)
-    views = "JSON.parse($('data').textContent).sets.map((set) => set.views[0])"
-    share = opened.js(f"shareAt({views}[1], 3)")
-    choose(opened, "#f-set", "0")
-    at, whole = opened.js(f"{views}.map((view) => [view.at, view.whole])[0]")
-    assert opened.js(place) == sum(budget <= share * whole for budget in at) - 1
-    assert f"share={share}" in opened.js("location.hash")
+    opened.wait("location.hash.includes('budget=')")
+    choose(opened, "#f-set", "1")
+    assert opened.js(place) > first  # only gbrt itself keeps the quality
+    assert story(opened) == ""
+    assert "budget=" not in opened.js("location.hash")
 
 
-def test_the_slider_re_ranks_table_sentences_and_overview(tab):
-    before, headline = story(tab), "document.querySelector('.headline').textContent"
-    whole = tab.js(headline)
-    assert whole.startswith("Over all budgets, miser is first on 2 of 2 data sets; its mean rank ")
-    slide(tab, 4)
-    assert learners(tab) == ["miser", "gbrt", "constant"]  # 0.80 against 0.65 for a cost of 3
-    assert column(tab, 0)[0] == "1"
-    assert "miser is ahead" in story(tab)
-    assert " beats all others in accuracy (significant at 95%); gbrt is next" in story(tab)
-    assert story(tab) != before
-    assert "Within a budget of" in story(tab)
-    ranks = column(tab, 3, "#overview")
-    names = column(tab, 0, "#overview")
-    assert ranks[names.index("miser")] == "1"
-    assert "of the reference's cost, miser is best or tied on 2 of 2" in tab.js(headline)
-    assert "gbrt and constant (a baseline) tie in mean rank." in tab.js(headline)
-    slide(tab, int(tab.js(f"{SLIDER}.max")))
-    assert (story(tab), tab.js(headline)) == (before, whole)
+def test_the_slider_renews_sentence_and_table_and_comes_back(opened):
+    slide(opened, 4)
+    # points of miser: .6 for a cost of 1, .8 for 3, .99 for 10
+    miser = next(iter(page_run.run().values("", split="test", learner="miser", dataset="a")))
+    paid, rows = miser.cost[1].mean(), page_run.run().info.datasets[0].rows["test"]
+    wrong = round((1 - miser.metric[1].mean()) * rows)
+    lost = f"wrong for {wrong} of {rows}"
+    assert learners(opened) == ["miser", "gbrt", "constant"]
+    assert (column(opened, "cost")[0], column(opened, "wrong")[0]) == (f"{paid:.2f}", str(wrong))
+    limit = opened.js("document.getElementById('f-amount').textContent")
+    assert re.fullmatch(r"at most [23]\.\d\d units", limit)
+    # the budget is on validation
+    assert story(opened) == f"A{limit[1:]}: miser, {paid:.2f} on test, {lost}."
+    opens = opened.js("JSON.parse($('data').textContent).sets[0].opens")
+    slide(opened, opens)
+    assert story(opened) == ""
+    assert column(opened, "cheaper")[0] == "3.0x"
+    assert opened.js("location.hash") == ""
 
 
-def test_without_a_limit_the_script_writes_what_the_page_has_without_it(tab, file):
+def test_the_board_is_the_table_of_the_page_without_a_script(opened, file):
     written = re.findall(r'<table class="board.*?</table>', file.read_text(encoding="utf-8"), re.S)
     rows = re.findall(r"<tr data-l=.*?</tr>", written[0], re.S)
     cells = [re.findall(r"<t[dh][^>]*>([^<]*)", row) for row in rows]
-    shown = [column(tab, place) for place in range(len(cells[0]))]
-    shown[1] = learners(tab)
+    names = ("learner", "cost", "cheaper", "cheaper 95%", "wrong", "accuracy", "±")
+    shown = [column(opened, name) for name in names]
+    shown[0] = learners(opened)
     assert [list(row) for row in zip(*shown, strict=True)] == cells
 
 
-# two data sets, of which d lacks the second; the constant is a baseline; areas of the first tie
+# at 1 nothing is bought, at 2 the constant is not ahead, at 3 b is better on test than a, the best
+# on validation; c is a baseline
 MADE = """(() => {
-  const curve = (l, y) => ({ l, x: [1], y: [y] });
-  const one = (ys, areas) => {
-    const view = { at: [1], higher: 1, whole: 1, kind: "mean", metric: "accuracy",
-      curves: ys.map((y, l) => curve(l, y)).filter((c) => c.y[0] !== null) };
-    return { views: [view], areas };
-  };
-  const data = { level: "95%", apart: [0.1, 9, 9],
-    learners: [["a", 0], ["b", 0], ["constant", 1], ["d", 0]],
-    sets: [one([0.9, 0.8, 0.5, 1.0], { 0: 0.7, 1: 0.7, 2: 0.5 }),
-           one([PAIR, 0.5, null], { 0: 0.6, 1: 0.8, 2: 0.5 })] };
-  const found = overall(data, [0, 1], (s) => s.views[0], SHARE);
-  return [found.rows.map((r) => [data.learners[r.l][0], r.lacks ? null : r.mean]),
-    overallStory(data, found, SHARE), story(data, data.sets[1], data.sets[1].views[0], 0)];
+  const curve = (l, y, tiers) => ({ l, x: [1, 2, 3], y, c: [0, 2.1, 2.5], constant: 1,
+    sure: tiers.map((tier) => [0, 1, tier]) });
+  const view = { at: [1, 2, 3], higher: 1, kind: "mean", metric: "auc", leaders: [0, 0, 0, -1],
+    curves: [curve(0, [0.5, 0.8, 0.8], [1, 1, 2]), curve(1, [0.5, 0.7, 0.9], [1, 1, 1]),
+      curve(2, [0.5, 0.6, 0.6], [1, 1, 3])] };
+  const set = { views: [view], opens: 3, unit: "", tested: 0 };
+  const data = { learners: [["a", 0], ["b", 0], ["c", 1]] };
+  return [0, 1, 2, 3].map((place) => story(data, set, view, place));
 })()"""
 
 
-def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_share_theirs(tab):
-    made = MADE.replace("PAIR", "0.7, 0.6")
-    rows, text, _ = tab.js(made.replace("SHARE", "1"))
-    assert rows == [["a", 1], ["b", 2], ["constant", 3], ["d", None]]
-    # d is first on the first data set, and lacks a result on the second
-    assert text == (
-        "Within 100% of the reference's cost, a is best or tied on 1 of 2 data sets; its mean rank "
-        "among 3 learners is 1.00. b and constant (a baseline) tie in mean rank."
+def test_a_constant_is_credited_to_no_learner_and_better_ones_on_test_are_named(tab):
+    nothing, level, worse, told = tab.js(MADE)
+    assert nothing == "At most 1.00: nothing is bought; always the same answer, auc 0.5000."
+    assert (
+        level
+        == "At most 2.00: a, 2.10 on test, auc 0.8000; b and c (a baseline) are about as good."
     )
-    rows, text, _ = tab.js(made.replace("SHARE", "Infinity"))
-    assert rows == [["b", 1.25], ["a", 1.75], ["constant", 3], ["d", None]]
-    assert text.startswith("Over all budgets, b is first on 2 of 2 data sets; its mean rank among")
-
-
-def test_where_nothing_beats_a_baseline_no_learner_is_called_ahead(tab):
-    _, text, one = tab.js(MADE.replace("PAIR", "0.5, 0.5").replace("SHARE", "1"))
-    assert "nothing beats the baseline constant: accuracy 0.5000" in one
-    assert "ahead" not in one
-    assert text.endswith("On 1 of 2 nothing beats a baseline.")
+    assert worse == "At most 3.00: a, 2.50, auc 0.8000; b is better on test."
+    assert told == ""
 
 
 def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab):
     tab.js(f"{SLIDER}.focus()")
     press(tab, "ArrowLeft")
     text = tab.js(f"{SLIDER}.getAttribute('aria-valuetext')")
-    assert text.endswith("% of gbrt's cost")
+    assert text.startswith("at most ")
     assert tab.js("document.getElementById('f-amount').textContent") == text
     press(tab, "ArrowRight")
     assert tab.js(f"{SLIDER}.getAttribute('aria-valuetext')") == "no limit"
@@ -243,24 +248,20 @@ def test_another_data_set_is_chosen_from_a_list(tab):
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("a")
 
 
-def test_another_accounting_re_ranks_all_that_is_shown(tab):
+def test_another_accounting_renews_all_that_is_shown(tab):
     shown = "!document.getElementById('f-accounting').closest('label').hidden"
-    heads = "[...document.querySelectorAll('#overview thead th')].filter(c => !c.hidden)"
     assert not tab.js(shown)  # data set a has one
     choose(tab, "#f-set", "1")
     assert tab.js(shown)
     slide(tab, 4)
-    names = column(tab, 0, "#overview")
-    ranks = f"{heads.replace('thead th', 'tbody td')}.map(c => c.innerText)"
-    before = tab.js(ranks)
-    assert "miser is ahead" in story(tab) or "miser ties" in story(tab)
+    assert ": miser, " in story(tab)
+    assert "gbrt is about as good" in story(tab)
     choose(tab, "#f-accounting", "2")
     assert "data=b%28accounting%3Dmodel%29" in tab.js("location.hash")
-    assert "gbrt is ahead" in story(tab)
-    assert "beats all others" in story(tab)
+    slide(tab, 4)
+    assert ": gbrt, " in story(tab)
+    assert "about as good" not in story(tab)
     assert learners(tab) == ["gbrt", "miser", "constant"]
-    assert tab.js(f"{heads}.map(c => c.innerText)")[3:] == ["a", "b"]
-    assert (column(tab, 0, "#overview"), tab.js(ranks)) != (names, before)
     choose(tab, "#f-set", "0")
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("a")
 
@@ -270,7 +271,7 @@ def test_the_address_keeps_the_state_and_gives_it_back(tab):
     slide(tab, 2)
     click(tab, "#f-scale")
     click(tab, "section.set:not(.off) [data-curve='2']")
-    tab.wait("location.hash.includes('share=')")
+    tab.wait("location.hash.includes('budget=')")
     kept, told = tab.js("location.hash"), story(tab)
     tab.js("document.getElementById('f-reset').click()")
     assert tab.js("location.hash") == ""
@@ -279,43 +280,48 @@ def test_the_address_keeps_the_state_and_gives_it_back(tab):
     tab.wait("document.getElementById('f-scale').getAttribute('aria-pressed') === 'true'")
     assert story(tab) == told
     assert (
-        tab.js("document.querySelectorAll('section.set:not(.off) .chart .ends text').length") == 2
+        tab.js("document.querySelectorAll('section.set:not(.off) .chart .ends text').length") == 3
     )
     assert tab.js("location.hash") == kept
 
 
 def test_a_heading_sorts_best_first_then_back_then_as_given_with_baselines_below(tab):
-    given = learners(tab)
-    costs = "section.set:not(.off) [data-is=cost]"
-    click(tab, f"{costs} button")
+    given, costs = learners(tab), heading("cost")
+    sort = f"document.querySelector('{costs}').closest('th').getAttribute('aria-sort')"
+    click(tab, costs)
     assert learners(tab)[2] == "constant"  # costs least, and is a baseline
-    low = [float(v) for v in column(tab, 4)[:2]]
+    low = [float(v) for v in column(tab, "cost")[:2]]
     assert low == sorted(low)
-    assert tab.js(f"document.querySelector('{costs}').getAttribute('aria-sort')") == "ascending"
-    click(tab, f"{costs} button")
+    assert tab.js(sort) == "ascending"
+    click(tab, costs)
     assert learners(tab)[2] == "constant"
-    assert [float(v) for v in column(tab, 4)[:2]] == low[::-1]
-    click(tab, f"{costs} button")
+    assert [float(v) for v in column(tab, "cost")[:2]] == low[::-1]
+    slide(tab, 5)  # another table of the same columns
+    assert tab.js(sort) == "descending"
+    slide(tab, int(tab.js(f"{SLIDER}.max")))
+    click(tab, costs)
     assert learners(tab) == given
-    assert tab.js(f"document.querySelector('{costs}').getAttribute('aria-sort')") is None
-    click(tab, "section.set:not(.off) [data-is=quality] button")
-    best = [float(v) for v in column(tab, 2)[:2]]
+    assert tab.js(sort) is None
+    click(tab, heading("accuracy"))
+    best = [float(v) for v in column(tab, "accuracy")[:2]]
     assert best == sorted(best, reverse=True)
+    click(tab, heading("accuracy"))
+    click(tab, heading("accuracy"))
 
 
 def test_a_click_on_a_legend_entry_hides_a_curve_and_a_double_click_isolates_it(tab):
     entry = "section.set:not(.off) [data-curve='0']"
     labels = "document.querySelectorAll('section.set:not(.off) .chart .ends text').length"
     click(tab, entry)
-    assert tab.js(labels) == 2
+    assert tab.js(labels) == 3  # one is of the dotted line
     assert tab.js(f"document.querySelector(\"{entry}\").getAttribute('aria-pressed')") == "false"
     tab.js("document.getElementById('f-reset').click()")
     tab.js("new Promise(done => setTimeout(done, 450))")
     click(tab, entry, times=2)
-    assert tab.js(labels) == 1
+    assert tab.js(labels) == 2
     tab.js("new Promise(done => setTimeout(done, 450))")
     click(tab, entry, times=2)
-    assert tab.js(labels) == 3
+    assert tab.js(labels) == 4
 
 
 def test_a_point_shows_what_varied_in_a_panel_by_pointer_and_by_arrow_keys(tab):
@@ -340,9 +346,12 @@ def test_what_is_bought_follows_learner_and_budget(tab):
     # within 3.08 gbrt has its second point; points buy for (1 + k) times 50, 25 and 10% of rows
     choose(tab, "section.set:not(.off) .bought select", "1")
     assert tab.js(picture).startswith("f1, 1.00: 100% of rows, f3, 4.00: 20% of rows, f2")
-    assert "Bought for every row: 1 sensor; for some rows: 2 sensors; never: 0 sensors." in tab.js(
-        f"{place}.innerText"
-    )
+    text = tab.js(f"{place}.innerText")
+    assert "Of 3, bought for every row: 1; for some rows: 2; never: 0." in text
+    equal = "{ sensors: [['f1', 2], ['f2', 2]], unit: 'EUR' }"
+    made = tab.js(f"boughtHtml({equal}, [[0, 40], 3, 0, 1, 1, 2], 300)")
+    assert 'aria-label="f1: 40% of rows, 1 other: 3% of rows"' in made  # their price says nothing
+    assert made.endswith("<p>Of 2, bought for every row: 0; for some rows: 1; never: 1.</p>")
 
 
 def saved(tab, file, kind, name):
@@ -370,16 +379,67 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(tab
     assert height > 600
     csv = saved(tab, file, "csv", f"{stem}.csv").decode()
     head, *rows = csv.splitlines()
-    assert head.startswith("quality_rank,learner,accuracy,low,high,cost")
+    assert head == "learner,cost,wrong,accuracy,95% interval"  # as shown
+    assert rows[0].split(",")[0] == "miser"
+    assert rows[-1].split(",")[0] == "constant"
     assert len(rows) == 3
-    assert head.endswith("cost,budget_kind,setting,marks")  # the filled ones
-    assert rows[-1].split(",")[1] == "constant"
-    assert all(len(cell.partition(".")[2]) <= 4 for row in rows for cell in row.split(",")[2:6])
 
 
-def test_a_view_stands_at_its_last_place_within_the_share_chosen(tab):
-    places = "[0.1, 0.2, 0.35, 1, Infinity].map((share) => placeAt(view, share))"
-    mean = "{ whole: 100, kind: 'mean', at: [20, 35] }"
+def test_a_cell_that_a_spreadsheet_would_compute_is_text_in_the_file(tab):
+    made = "(() => { const t = document.createElement('table'); t.insertRow().insertCell()"
+    for text, cell in (("=1+1", "'=1+1"), ("-0.5", "-0.5"), ('a,"b', '"a,""b"'), ("-", "-")):
+        assert tab.js(f"{made}.textContent = {json.dumps(text)}; return csv(t); }})()") == (
+            f"{cell}\r\n"
+        )
+
+
+CUT = """(() => {
+  const curve = (l, x, y) => ({ l, x, y });
+  const learners = [["a", 0, 0, 0, 0], ["b", 0, 1, 0, 1]];
+  const data = { learners, colours: ["#000", "#111"], dashes: [""], marks: "ab" };
+  const curves = [curve(0, [1, 5], [0.1, 0.9]), curve(1, [1, 2, 5, 9], [0.9, 0.91, 0.92, 0.95])];
+  const view = { at: [1, 5, 9], higher: 1, kind: "mean", metric: "auc", leaders: [], curves };
+  const at = { 1: [9, 0.95] };
+  const keeps = { name: "99% of b", y: 0.94, at, from: 1, to: [1, 9], saved: "" };
+  const box = document.createElement("div");
+  const made = chart(data, { name: "d", views: [view], keeps }, view, { width: 800 });
+  box.innerHTML = made.svg;
+  document.querySelector("main").prepend(box);
+  box.scrollIntoView();
+  const { left, top } = box.querySelector("svg").getBoundingClientRect();
+  const hit = (budget, y) => [-1, 0, 1].some((off) => document.elementFromPoint(
+    left + made.ax.across(budget), top + y + off)?.closest(".lines") ?? false);
+  const low = hit(3, made.ax.bottom);
+  const ends = [...box.querySelectorAll(".ends text")].map((t) => [t.textContent.trim(),
+    t.getBoundingClientRect().x - left > made.ax.end, t.getBoundingClientRect().y]);
+  const found = [low, hit(3, made.ax.down(0.91)), ends];
+  box.remove();
+  return found;
+})()"""
+
+
+def test_curves_are_cut_below_the_axis_and_no_label_stands_on_one(tab):
+    below, drawn, ends = tab.js(CUT)
+    assert drawn  # b at .91
+    assert not below  # a at .1 up to 5
+    assert [name for name, *_ in ends] == ["a a", "b b", "99% of b"]
+    assert all(right_of_all for _, right_of_all, _ in ends)
+    heights = sorted(y for *_, y in ends)
+    assert min(b - a for a, b in pairwise(heights)) > 10
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(8.8, 60), (21, 64), (0.3, 32), (0.01, 100), (45, 60), (12.6, 13.1), (1, 9)]
+)
+def test_an_axis_has_four_to_ten_ticks(low, high, tab):
+    ticks = tab.js(f"logTicks({low}, {high})")
+    assert 4 <= len(ticks) <= 10
+    assert all(low <= tick <= high for tick in ticks)
+
+
+def test_a_view_stands_at_its_last_place_within_the_budget_chosen(tab):
+    places = "[10, 20, 35, 100, Infinity].map((budget) => placeAt(view, budget))"
+    mean = "{ kind: 'mean', at: [20, 35] }"
     assert tab.js(f"(() => {{ const view = {mean}; return {places}; }})()") == [-1, 0, 1, 1, 2]
     # a measured cap is the last place of caps
     caps = mean.replace("mean", "cap")
@@ -459,8 +519,8 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
             "[...document.querySelectorAll('table.board')].map(t =>"
             " [...t.tBodies[0].rows].filter(r => r.offsetHeight > 0).length)"
         )
-        assert column(tab, 1, "#overview") == ["1.00", "2.00", "3.00"]
-    assert rows == [3, 3, 3]
+        assert column(tab, "mean rank", "#overview") == ["1.00", "2.00", "3.00"]
+    assert rows == [3, 0, 3, 0, 3, 0]  # those at a budget need a script
     assert "miser costs 9." in text
     for word in ("Download", "hover over it", "What it buys"):
         assert word not in text

@@ -4,6 +4,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+import pytest
 from bench_reports.palette import look
 from bench_reports.publish import changes, entry, index, lines_of
 from helpers import browser, example
@@ -30,15 +31,16 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
     for learners in ("constant", "constant,greedy-order"):
         assert bench(*RUN, "-l", learners).status == 0
     ended = bench("publish", "site", "--title", "Our tests")
-    assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
+    assert (ended.status, ended.err.splitlines()[-1]) == (0, "published 2 runs in site"), ended.err
     index = (tmp_path / "site/index.html").read_text()
     links = Links(index).found
     assert len(links) == 6
     assert index.count("<h1>Our tests</h1>") == 1
-    assert "greedy-order (a baseline) has the best accuracy" in index
+    assert "greedy-order, a baseline, is best on validation: accuracy" in index
     # a constant alone has no curve, a baseline no colour
     assert re.findall('polyline class="([^"]*)"', index) == ["first"]
-    assert 'data-ready="yes"' in index  # nothing waits for a script: there is none
+    assert 'data-ready="yes"' in index  # nothing waits for a script
+    assert "Since the last publication" not in index  # this is the first
     for link in links:
         assert (tmp_path / "site" / link).stat().st_size > 100
     assert index.count("<tr>") == 3
@@ -51,6 +53,7 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
                 width=390, height=844, deviceScaleFactor=1, mobile=True,
             )  # fmt: skip
             assert tab.js("document.querySelector('.scroll').scrollWidth") <= 390
+            assert tab.complaints() == []  # its policy allows its script and style
     whole = {p: p.read_bytes() for p in (tmp_path / "site").rglob("*") if p.is_file()}
 
     assert bench("publish", "site").status == 0
@@ -92,7 +95,7 @@ def test_a_publication_that_fails_half_way_is_made_by_the_next_call(tmp_path, be
         assert bench("publish", "site").status == 2
     assert not (tmp_path / "site/index.html").exists()
     ended = bench("publish", "site")
-    assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
+    assert (ended.status, ended.err.splitlines()[-1]) == (0, "published 1 run in site"), ended.err
 
 
 def test_an_entry_has_what_tells_runs_apart_once_and_the_whole_conclusion():
@@ -103,22 +106,46 @@ def test_an_entry_has_what_tells_runs_apart_once_and_the_whole_conclusion():
     made = entry(info, {"conclusion": [], "datasets": [board]}, [0, 1, 2])
     text = index("Site", [made], [])
     assert " ".join(said).replace("'", "&#39;") in text
-    head = text.partition('<th scope="row">')[2].partition("</th>")[0]
+    head = re.findall(r'<th scope="row"[^>]*>(.*?)</th>', text, re.S)[0]
     words = "letters run 3, letters-quick-1, of 2026-01-02 03:04 UTC; profile quick; seeds 0, 1, 2"
     assert " ".join(re.sub("<[^>]*>", " ", head).split()) == words
     two = entry(info, {"conclusion": [], "datasets": [board, board]}, [0])
     assert two["answer"].startswith("letters: a keeps 99%")
 
 
+@pytest.mark.skipif(browser.executable() is None, reason="no Chromium on the PATH")
+def test_runs_are_sorted_by_a_click_and_found_by_words(tmp_path):
+    rows = [{"learner": "a", "baseline": False, "curve": []}]
+    entries = []
+    for name, day, said in (("old", 1, "b wins."), ("new", 3, "a wins."), ("mid", 2, "c wins.")):
+        board = {"dataset": name, "higher_is_better": True, "conclusion": [said], "learners": rows}
+        info = example.info(title=name, created_at=f"2026-01-0{day}T00:00:00Z")
+        entries.append(entry(info, {"conclusion": [], "datasets": [board]}, [0]))
+    (tmp_path / "index.html").write_text(index("Site", entries), encoding="utf-8")
+    with browser.opened(tmp_path / "index.html", tmp_path / "profile") as tab:
+        shown = "[...document.querySelectorAll('tbody tr')].filter(r => r.offsetHeight).map(r =>"
+        shown += " r.querySelector('a').textContent)"
+        assert tab.js(shown) == ["old", "new", "mid"]
+        for heading, order in ((0, "new mid old"), (0, "old mid new"), (1, "new old mid")):
+            tab.js(f"document.querySelectorAll('thead th')[{heading}].firstChild.click()")
+            assert tab.js(shown) == order.split()
+        field = "document.querySelector('[type=search]')"
+        tab.js(f"{field}.value = 'WINS b'; {field}.dispatchEvent(new Event('input'))")
+        assert tab.js(shown) == ["old"]
+        assert tab.complaints() == []
+
+
 def test_curves_have_the_colour_of_their_learner_and_the_first_is_on_top():
     names = ("cegb", "gbrt", "greedy-order")
-    curve = [{"budget": 1.0, "quality": 0.5}, {"budget": 2.0, "quality": 0.7}]
+    steps = (0.0, 0.5), (1.0, 0.5), (10.0, 0.7), (100.0, 0.6)
+    curve = [{"budget": budget, "quality": quality} for budget, quality in steps]
     rows = [{"learner": n, "baseline": n == names[2], "curve": curve} for n in names]
     lines = lines_of({"higher_is_better": True, "reference": "gbrt", "learners": rows})
     colours = [f"k{look(name).colour}" for name in names]
     assert [line[0] for line in lines] == ["", colours[1], f"{colours[0]} first"]
-    # the lower quality up to the second budget, the end of the axis
-    assert {points for _, points in lines} == {"80.0,57.0 157.0,57.0 157.0,3.0 157.0,3.0"}
+    # a decade of budgets is half the width; what costs nothing is at the left end
+    corners = "3.0,57.0 3.0,57.0 3.0,57.0 80.0,57.0 80.0,3.0 157.0,3.0 157.0,30.0 157.0,30.0"
+    assert {points for _, points in lines} == {corners}
 
 
 def test_changes_name_runs_learners_and_figures():

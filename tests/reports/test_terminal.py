@@ -9,7 +9,6 @@ import pytest
 from bench_reports import page, papers, terminal
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import (
-    TEXT_WIDTH,
     budget_table,
     failure_lines,
     legend,
@@ -28,6 +27,7 @@ from bench_core.leaderboard.columns import Column, columns, filled, shown_rows
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
+from bench_core.terminal.tables import TEXT_WIDTH
 from bench_core.terminal.wording import cost, quality, saving, settings
 
 

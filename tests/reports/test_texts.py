@@ -118,9 +118,11 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
     document = json.loads(written(records.write_json, tmp_path))
     at_best = by_hand(document)["standings"][-1]
     ends = f"{at_best['low']:.4f} to {at_best['high']:.4f}"
-    width = f"{(at_best['high'] - at_best['low']) / 2:.4f}".removeprefix("0")
-    cells, data = of_page()
-    assert ends in cells
+    value, low, high = (at_best[name] for name in ("quality", "low", "high"))
+    assert value + (high - low) / 2 > 1 >= high  # so both sides are shown
+    sides = (f"{side:.4f}".removeprefix("0") for side in (value - low, high - value))
+    width = "-{}/+{}".format(*sides)
+    _, data = of_page()
     cegb = [name for name, *_ in data["learners"]].index("cegb")
     curve = next(curve for curve in data["sets"][0]["views"][0]["curves"] if curve["l"] == cegb)
     assert "{:.4f} to {:.4f}".format(*curve["sure"][-1]) == ends  # what its script writes
@@ -147,7 +149,7 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (saving(math.nan, 0.934), "93% sure"),
         (saving(1.9, 0.5), "50% sure"),
         (interval(Interval(0.98, 12.34), saving), "0.98x to 12.3x"),
-        (interval(Interval(0.9972, 1.0004), saving), "0.997x to >1x"),
+        (interval(Interval(0.9972, 1.0004), saving), "<1x to 1.0x"),
         (interval(Interval(1.84, math.inf), saving), "at least 1.8x"),
         (interval(Interval(math.inf, math.inf), saving), "free"),
         (interval(Interval(math.nan, math.nan), saving), "-"),
@@ -156,12 +158,14 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (interval(Interval(-0.0, 2.07e-5), difference), "+0.0000 to +2.1e-05"),
         (in_brackets(Interval(0.5, 1234.5), quality), " (95%: 0.5000 to 1234)"),
         (in_brackets(Interval(math.nan, math.nan), quality), ""),
-        (in_brackets(Interval(1.25, 2), "{:.2f}".format, " by a test"),
-         " (95% by a test: 1.25 to 2.00)"),
         (half(Interval(0.7, 0.7072)), ".0036"),
         (half(Interval(0.7, 0.7072), 3), ".004"),
         (half(Interval(0.7, 0.7002), 3), "1e-04"),
         (half(Interval(1, 35.5)), "17.2"),
+        (half(Interval(0.8659, 1.0), value=0.9587), "-.0928/+.0413"),
+        (half(Interval(0.0, 0.03), 3, value=0.01), "-.010/+.020"),
+        (half(Interval(0.9, 0.98), value=0.95), ".0400"),
+        (half(Interval(0.8, 1.2), value=0.95), ".2000"),
         (half(Interval(math.nan, math.nan)), "-"),
         (quality(0.79904, 3), "0.799"),
     ],

@@ -20,7 +20,8 @@ several trees, and trees grown to convergence use the bought features.
    than 1000 validation rows, parts of the training rows are held out in turn until they number
    1000, and a stage is the mean of the boosters on the other parts.
 3. Operating points are every set alone, and chains that rows leave once their largest class
-   probability exceeds a threshold. A chain that is no better on the held-out rows than a cheaper
+   probability exceeds a threshold. In ranking two sets are a chain, and documents leave that score
+   below a threshold on the first. A chain that is no better on the held-out rows than a cheaper
    point is dropped.
 
 ``leaves = none`` chooses among 4, 16 and 64 by held-out loss on all features. There is no lambda:
@@ -32,7 +33,7 @@ Departures
   tried too. If nothing helps beyond chance, sets double. There are at most 50 sets.
 - Features are selected on at most 6000 rows.
 - If evaluation has a price, a stage is one booster and a chain has at most 6 stages.
-- Ranking and regression have no exits.
+- Regression has no exits.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
@@ -149,10 +150,9 @@ class BudgetBoosting(BoostedTrees):
         routes = [Route([k], {"stage": k}) for k in order]
         routes.append(Route([last], {"stage": last, "threshold": 1.0}))
         model = assembled(stages, [empty, *sets], whole, routes)
-        classes = context.task in (Task.BINARY, Task.MULTICLASS)
-        if not self.exits or not classes:
+        if not self.exits or context.task is Task.REGRESSION:
             return model
-        return with_exits(model, stages, chains, context.metric)
+        return with_exits(model, stages, chains, context.metric, context.task)
 
     def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
         """Fits on all features, with the number of leaves of least held-out loss."""

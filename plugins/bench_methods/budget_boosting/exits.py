@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,17 @@ from bench_models.nested_sets.held_out import Fits, joined
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_models.staged import MOST_POINTS
 
-from bench_core import Examples, Features, Metric
+from bench_core import Examples, Features, Metric, Task
 from bench_core.arrays import FloatArray
 from bench_core.serving.gates import largest_probability
 
 SHARES = 16
-"""Thresholds of a chain, between so many equal shares of its stages' largest probabilities."""
+"""Thresholds of a chain, between so many equal shares of its stages' largest probabilities, or of
+the scores of its first stage in ranking."""
 
 LONGEST = 6
-"""Stages of a chain if evaluation has a price, paid at each stage."""
+"""Stages of a chain if evaluation has a price, paid at each stage; twice as many are paired in
+ranking."""
 
 
 Setting = tuple[int, int, float]
@@ -27,13 +30,21 @@ Setting = tuple[int, int, float]
 
 
 def with_exits(
-    model: NestedBoosters, stages: Sequence[Fits], chains: Sequence[Sequence[int]], metric: Metric
+    model: NestedBoosters,
+    stages: Sequence[Fits],
+    chains: Sequence[Sequence[int]],
+    metric: Metric,
+    task: Task,
 ) -> NestedBoosters:
     """The model with points that leave a chain early. ``stages`` are its fits on held-out rows."""
     rows = joined([fit.held for fit in stages[0]])
     scores = np.array([np.concatenate([fit.held_scores for fit in of], axis=1) for of in stages])
     weight, each = rows.weights / rows.weights.sum(), np.arange(len(rows))
+    ranking, sign = task is Task.RANKING, 1.0
     sure = np.array([largest_probability(of_stage.T) for of_stage in scores])
+    if ranking:  # documents of low score leave; small sets spread scores less, hence pairs
+        sure, sign = -scores[:, 0], -1.0
+        chains = [list(pair) for pair in combinations(spread(chains[-1], 2 * LONGEST), 2)]
 
     def point(cost: FloatArray, scores: FloatArray, *setting: Setting) -> tuple[float, float, Any]:
         """Mean cost and quality of scores (K, n); higher is better."""
@@ -54,11 +65,13 @@ def with_exits(
                 points.append(point(cost[leave, each], reached, (c, last, t)))
     best, routes = spread(frontier(points), MOST_POINTS - len(model.routes)), list(model.routes)
     for c, chain in enumerate(chains):
-        exits = [(last, t) for of, last, t in best if of == c]
+        exits = [(last, sign * t) for of, last, t in best if of == c]
         if exits:
+            of_chain = {"after": chain[0]} if ranking else {"chain": c}
             values = [[t if k < last else 0.0 for k in range(len(chain) - 1)] for last, t in exits]
-            names = [{"stage": chain[last], "threshold": t, "chain": c} for last, t in exits]
-            routes.insert(-1, Route(chain, values=values, points=names))
+            names = [{"stage": chain[last], "threshold": t, **of_chain} for last, t in exits]
+            kind = "score" if ranking else "class"
+            routes.insert(-1, Route(chain, kind=kind, values=values, points=names))
     return replace(model, routes=routes)
 
 
@@ -66,9 +79,9 @@ def between(sure: FloatArray, weights: FloatArray) -> list[float]:
     """Thresholds between equal shares of the rows' values (S, n), copies counted."""
     values, count = np.unique(sure, return_inverse=True)
     share = np.cumsum(np.bincount(count.ravel(), np.tile(weights, len(sure))))
-    places = np.searchsorted(share, share[-1] * np.arange(1, SHARES) / SHARES)
-    middle = (values + np.append(values[1:], 1.0)) / 2  # never a row's own value
-    return [float(value) for value in middle[np.unique(places)]]
+    places = np.unique(np.searchsorted(share, share[-1] * np.arange(1, SHARES) / SHARES))
+    middle = (values[:-1] + values[1:]) / 2  # never a row's own value
+    return [float(value) for value in middle[places[places < len(middle)]]]
 
 
 def costs(model: NestedBoosters, stages: Sequence[int], rows: Examples) -> FloatArray:

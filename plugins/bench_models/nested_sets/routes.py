@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,8 +24,9 @@ class Route(Stored):
     """Stages that a row visits in this order, and the rule for leaving before the last.
 
     ``values`` hold a list per setting. With ``kind`` ``"class"`` a row goes on if its likeliest
-    class has at most that probability. With ``"rank"`` it goes on if its rank is within the value.
-    ``points`` name the settings. ``full``, if not empty, names the route that no row leaves early.
+    class has at most that probability; with ``"score"``, if its score is at least the value. A row
+    that leaves keeps its score. ``points`` name the settings. ``full``, if not empty, names the
+    route that no row leaves early.
     """
 
     stages: Sequence[int]
@@ -42,6 +43,8 @@ class NestedBoosters(Stored):
     Stage 0 is the constant. Stage k adds to it the mean of ``members[k]`` boosters on the k-th set
     of features, whose trees are ``start[k]:start[k + 1]``. ``facts`` are JSON.
     """
+
+    independent_rows: ClassVar[bool] = True
 
     ensemble: Any
     start: IntArray
@@ -78,5 +81,6 @@ class NestedBoosters(Stored):
         for route in self.routes:
             shape = len(route.points), len(route.stages) - 1  # a value for each exit
             rule = ExitRule(route.kind, np.array(route.values, dtype=np.float64).reshape(shape))
-            models.append(ExitModel(self.chain(route.stages), rule, route.points, route.full))
+            chain = self.chain(route.stages)
+            models.append(ExitModel(chain, rule, route.points, route.full, rejected="score"))
         return models

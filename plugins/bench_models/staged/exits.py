@@ -17,7 +17,7 @@ from bench_trees.ensemble import Ensemble
 from bench_core import Features, Prediction
 from bench_core.arrays import FloatArray
 from bench_models.staged.model import StagedModel
-from bench_models.staged.stages import MOST_POINTS
+from bench_models.staged.stages import MOST_POINTS, Rejected
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class ExitModel(Stored):
     The exits are all stages except the last. ``points`` name the settings of the rule; the full
     model, which no row leaves, follows as ``full``. ``combine`` defines a row's score after a
     stage: ``"last"`` the stage's score; ``"min"`` the smallest so far; ``"and"`` the log-odds of
-    the product of the stages' probabilities so far. In queries, rows that left score below all
-    survivors, by exit and then by score.
+    the product of the stages' probabilities so far. ``rejected`` is the score of rows that left, as
+    in ``StagedModel``; with several outputs they keep theirs.
     """
 
     chain: StagedModel
@@ -57,6 +57,7 @@ class ExitModel(Stored):
     points: Sequence[Mapping[str, int | float]]
     full: Mapping[str, int | float]
     combine: str = "last"
+    rejected: Rejected = "below"
 
     @property
     def reads_order(self) -> bool:
@@ -116,7 +117,8 @@ class ExitModel(Stored):
         return steps
 
     def _program(self, steps: Sequence[Step], stops: Sequence[Stop] = ()) -> Program:
-        return self.chain.program_of(steps, stops, "below" if self.chain.outputs == 1 else "score")
+        rejected = self.rejected if self.chain.outputs == 1 else "score"
+        return self.chain.program_of(steps, stops, rejected)
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:

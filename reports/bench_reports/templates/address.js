@@ -3,17 +3,17 @@
 function addressOf(data, { state, set, view }) {
   const flags = { linear: "axis", whole: "range", bands: "bands" };
   let later = 0;
+  const usual = () => (set().views.some((v) => v.kind === "cap") ? "cap" : "mean"); // caps were asked for
   function write() {
     clearTimeout(later); // from an earlier state
     const words = new URLSearchParams();
     const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
     put("data", set().name, data.sets[data.open].name);
     put("metric", view().metric, set().views[0].metric);
-    put("budget", view().kind, "mean");
-    put("share", state.share === Infinity ? "all" : state.share, null);
+    put("kind", view().kind, usual());
+    put("budget", state.budget === Infinity ? "all" : state.budget, null);
     put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
     for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
-    if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
     const text = words.toString();
     if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
   }
@@ -24,13 +24,11 @@ function addressOf(data, { state, set, view }) {
     const named = data.sets.findIndex((s) => s.name === words.get("data"));
     state.set = data.sets[named]?.views.length ? named : data.open;
     state.metric = words.get("metric") ?? set().views[0].metric;
-    state.kind = words.get("budget") === "cap" ? "cap" : "mean";
-    const share = words.get("share");
-    state.share = share === "all" ? Infinity : share > 0 ? Number(share) : null;
+    state.kind = words.get("kind") ?? usual();
+    const budget = words.get("budget");
+    state.budget = budget === "all" ? Infinity : budget > 0 ? Number(budget) : null;
     state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));
     for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
-    const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");
-    state.sort = sort ? { column: Number(sort[1]), back: sort[2] === "-" } : null;
   }
 
   /** Soon: browsers limit how often an address may change. */

@@ -2,10 +2,11 @@
 // The chart of one view: curves, bands, labels at line ends. Curves are steps: between two points nothing is gained.
 //
 // A view has the budgets of the slider's places (at). A curve has the index of its learner (l), budgets (x) and
-// qualities (y) of its steps, and if known costs (c), features (f) and settings (s); "sure" has for
-// each place [low, high, tier, first rank, last rank], or 0.
+// qualities (y) of its steps, and if known costs (c), features (f), wrong rows (w) and settings (s); "sure" has for
+// each place [low, high, tier], or 0.
 
 const GREY = "#57606a";
+const INK = "#1b1f24";
 const GAP = 14;
 const AXIS = {
   mean: "budget: mean cost per row",
@@ -75,12 +76,9 @@ const within = (curve, values, budget) => values?.[held(curve, budget)] ?? null;
 /** The budget at a place of the slider: after the last one no limit, before the first nothing. */
 const amount = (view, place) => (place < 0 ? -Infinity : view.at[place] ?? Infinity);
 
-/** The last place within a share of the reference's cost. */
-const placeAt = (view, share) =>
-  share === Infinity && view.kind === "mean" ? view.at.length : view.at.filter((budget) => budget <= share * view.whole * (1 + 1e-9)).length - 1;
-
-/** The share of the reference's cost at a place. */
-const shareAt = (view, place) => amount(view, place) / view.whole;
+/** The last place within a budget. */
+const placeAt = (view, budget) =>
+  (budget === Infinity && view.kind === "mean" ? view.at.length : view.at.filter((b) => b <= budget * (1 + 1e-9)).length - 1);
 
 function axes(data, view, options) {
   const methods = view.curves.filter((c) => !data.learners[c.l][1]);
@@ -134,15 +132,17 @@ function ticks(low, high) {
   return found;
 }
 
-function logTicks(low, high, narrow) {
-  const decades = Math.log10(high / low);
-  const per = decades > 3 || (narrow && decades > 2) ? [1] : decades > 2 || narrow ? [1, 3] : [1, 2, 5];
-  const found = [];
-  for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p += 1) {
-    found.push(...per.map((m) => Number((m * 10 ** p).toPrecision(6))));
+/** The fewest of some round numbers that are at least four, else equal steps. */
+function logTicks(low, high) {
+  for (const per of [[1], [1, 3], [1, 2, 5], [1, 2, 3, 5, 7], [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8]]) {
+    const found = [];
+    for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p += 1) {
+      found.push(...per.map((m) => Number((m * 10 ** p).toPrecision(6))));
+    }
+    const inside = found.filter((v) => v >= low && v <= high);
+    if (inside.length > 3) return inside;
   }
-  const inside = found.filter((v) => v >= low && v <= high);
-  return inside.length > 1 ? inside : ticks(low, high);
+  return ticks(low, high);
 }
 
 function spread(wanted, gap, low, high) {
@@ -161,7 +161,7 @@ function spread(wanted, gap, low, high) {
 }
 
 function grid(ax, view, unit, options) {
-  const across = options.linear ? ticks(...ax.x) : logTicks(...ax.x, ax.width < 560);
+  const across = options.linear ? ticks(...ax.x) : logTicks(...ax.x);
   const down = ticks(...ax.y);
   const { left, top } = ax.margin;
   const lines = across.map((v) => `M${ax.across(v)} ${ax.bottom}v4`).join("")
@@ -194,11 +194,10 @@ function band(ax, view, curve, kind) {
 }
 
 function curveLine(ax, curve, kind, mini) {
-  const row = (v) => clamp(ax.down(v), ax.margin.top, ax.bottom);
-  let line = `M${ax.across(curve.x[0])} ${row(within(curve, curve.y, Math.max(curve.x[0], Math.min(ax.x[0], curve.x.at(-1)))))}`;
+  let line = `M${ax.across(curve.x[0])} ${ax.down(within(curve, curve.y, Math.max(curve.x[0], Math.min(ax.x[0], curve.x.at(-1)))))}`;
   let dots = "";
   curve.x.forEach((x, i) => {
-    const [at, y] = [ax.across(x), row(curve.y[i])];
+    const [at, y] = [ax.across(x), ax.down(curve.y[i])];
     if (x < ax.x[0] && i + 1 < curve.x.length) return; // left of the axis
     line += `H${at}V${y}`;
     dots += `M${at} ${y}h0`;
@@ -209,14 +208,17 @@ function curveLine(ax, curve, kind, mini) {
   return `<path ${own}${dash} stroke-width="${kind.width}" d="${line}H${ax.end}"/>${points}`;
 }
 
-function labels(data, ax, curves) {
-  const raw = curves.map((c) => ax.down(c.y.at(-1)));
+/** Names at the ends of curves, and of the line of the quality to keep, moved apart. */
+function labels(data, ax, curves, keeps) {
+  const line = keeps && inside(ax, ax.down(keeps.y)) ? [ax.down(keeps.y)] : [];
+  const raw = [...curves.map((c) => ax.down(c.y.at(-1))), ...line];
   const [low, high] = [ax.margin.top, ax.bottom];
   const places = spread(raw.map((y) => clamp(y, low, high)), GAP, low, high);
   const [longest, size] = ax.width < 560 ? [15, 10] : [17, 12];
-  return curves.map((curve, i) => {
-    const kind = look(data, curve.l);
-    const name = data.learners[curve.l][0];
+  return raw.map((_, i) => {
+    const curve = curves[i];
+    const kind = curve ? look(data, curve.l) : { colour: INK, css: "ink", mark: "" };
+    const name = curve ? data.learners[curve.l][0] : keeps.name;
     const short = name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
     const start = clamp(raw[i], low, high);
     const off = raw[i] > high ? " ↓" : raw[i] < low ? " ↑" : "";
@@ -225,10 +227,12 @@ function labels(data, ax, curves) {
   }).join("");
 }
 
+const inside = (ax, row) => row >= ax.margin.top && row <= ax.bottom;
+
 /** The line of the quality to keep, a ring at each model that is sure to keep it, and what the first saves. */
 function keeping(data, ax, view, curves, keeps) {
   const y = ax.down(keeps.y);
-  if (y < ax.margin.top || y > ax.bottom) return "";
+  if (!inside(ax, y)) return "";
   const at = (l) => (l in keeps.at && curves.some((c) => c.l === l) ? ax.across(keeps.at[l][0]) : null);
   const rings = curves.filter((c) => at(c.l) !== null).map((c) => {
     const row = clamp(ax.down(keeps.at[c.l][1]), ax.margin.top, ax.bottom);
@@ -240,14 +244,15 @@ function keeping(data, ax, view, curves, keeps) {
   const halo = 'stroke-width="3" paint-order="stroke"';
   let arrow = "";
   if (keeps.saved && from !== null && to !== null) {
-    const words = ax.width < 560 ? keeps.saved : `${data.learners[keeps.from][0]}: ${keeps.saved}`;
+    const saved = keeps.saved + (keeps.chance ? "? may be chance" : "");
+    const words = ax.width < 560 ? saved : `${data.learners[keeps.from][0]}: ${saved}`;
     const low = ax.bottom - 12;
-    const start = Math.min(from, ax.end - 6.6 * words.length);
-    arrow = `<path fill="none" stroke="#1b1f24" stroke-width="1.5" d="M${from} ${y + 7}V${low}M${to} ${y + 7}V${low}M${to} ${low}H${from}m6 -4l-6 4l6 4"/>`
-      + `<text x="${Math.max(start, ax.margin.left) + 8}" y="${low - 8}" fill="#1b1f24" stroke="#fff" ${halo} font-weight="600">${esc(words)}</text>`;
+    const [width, weight] = keeps.chance ? [0.8, 400] : [1.5, 600];
+    const room = from + 8 + 7 * words.length < ax.end ? `x="${from + 8}"` : `x="${ax.end - 6}" text-anchor="end"`;
+    arrow = `<path fill="none" stroke="${INK}" stroke-width="${width}" d="M${from} ${y + 7}V${low}M${to} ${y + 7}V${low}M${to} ${low}H${from}m6 -4l-6 4l6 4"/>`
+      + `<text ${room} y="${low - 8}" fill="${INK}" stroke="#fff" ${halo} font-weight="${weight}">${esc(words)}</text>`;
   }
-  return `<g class="rings"><path fill="none" stroke="#1b1f24" stroke-dasharray="1 3" d="M${ax.margin.left} ${y}H${ax.end}"/>`
-    + `<text x="${ax.margin.left + 6}" y="${y - 5}" fill="#1b1f24" stroke="#fff" ${halo}>${esc(ax.width < 560 ? keeps.name.split(" ")[0] : keeps.name)}</text>${rings.join("")}${arrow}</g>`;
+  return `<g class="rings"><path fill="none" stroke="${INK}" stroke-dasharray="1 3" d="M${ax.margin.left} ${y}H${ax.end}"/>${rings.join("")}${arrow}</g>`;
 }
 
 /** The chart as SVG text, and its axes. Attributes have the colours of light paper, classes those of the page. */
@@ -267,13 +272,16 @@ function chart(data, set, view, options) {
   const water = set.standIn && !options.mini
     ? `<text x="${ax.end}" y="${ax.margin.top - 3}" text-anchor="end" fill="${GREY}" class="words">stand-in data</text>`
     : "";
+  // what is outside the axes is cut, with room for half a point
+  const box = [ax.margin.left - 2, ax.margin.top - 2, ax.end - ax.margin.left + 4, ax.bottom - ax.margin.top + 2];
+  const plot = `x="${box[0]}" y="${box[1]}" width="${box[2]}" height="${box[3]}" viewBox="${box.join(" ")}"`;
   const name = view.words ?? `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
     + banded.map((c) => band(ax, view, c, look(data, c.l))).join("")
-    + `<g class="lines" fill="none">${curves.map((c) => curveLine(ax, c, look(data, c.l), options.mini)).join("")}</g>`
+    + `<svg class="lines" fill="none" ${plot}>${curves.map((c) => curveLine(ax, c, look(data, c.l), options.mini)).join("")}</svg>`
     + (keeps ? keeping(data, ax, view, curves, keeps) : "")
-    + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
+    + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves, keeps)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };
 }

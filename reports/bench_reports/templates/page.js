@@ -5,9 +5,9 @@ const $ = (id) => document.getElementById(id);
 /** What is there with a script alone: controls, buttons in headings, colours and marks of learners in tables. */
 function prepare(data) {
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
-  for (const head of document.querySelectorAll("th[data-first]")) head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
-  for (const name of document.querySelectorAll(".board tr[data-l] th")) {
+  for (const name of document.querySelectorAll(".at-answer tr[data-l] th")) {
     const { css, mark } = look(data, Number(name.parentElement.dataset.l));
+    name.dataset.file = name.textContent;
     name.insertAdjacentHTML("afterbegin", `<span class="t ${css}" aria-hidden="true">${mark}</span> `);
   }
 }
@@ -16,8 +16,8 @@ function start(data) {
   const drawn = (s) => data.sets[s].views.length > 0; // others show their failures alone, always
   if (!data.sets.some((one) => one.views.length)) return;
   prepare(data);
-  const state = { set: 0, metric: "", kind: "mean", share: null, hidden: new Set(), linear: false,
-    whole: false, bands: false, sort: null, point: null };
+  const state = { set: 0, metric: "", kind: "", budget: null, hidden: new Set(), linear: false,
+    whole: false, bands: false, point: null };
   const section = () => $(`set${state.set}`);
   const set = () => data.sets[state.set];
   const viewIn = (one) => one.views.find((v) => v.metric === state.metric && v.kind === state.kind)
@@ -29,14 +29,15 @@ function start(data) {
     const same = data.sets.filter((other) => other.data === data.sets[s].data);
     return data.sets[s] === (same.find((other) => other.accounting === set().accounting) ?? same[0]);
   });
-  /** The share of the reference's cost that was chosen, at first that of the answer. */
-  const shareNow = () => state.share ?? shareAt(set().views[0], set().opens);
-  const placeNow = () => Math.max(placeAt(view(), shareNow()), 0);
+  /** The place of the budget that was chosen, at first that of the answer, or the largest cap. */
+  function placeNow() {
+    if (view() === set().views[0] && state.budget === null) return set().opens;
+    const usual = view().kind === "cap" ? Infinity : amount(set().views[0], set().opens);
+    return Math.max(placeAt(view(), state.budget ?? usual), 0);
+  }
   const here = () => ranking(data, view(), placeNow());
   let ax = null;
-  const shown = { state, numbers, set, view, viewIn, sets, shareNow, placeNow };
-  const address = addressOf(data, shown);
-  const overview = overviewOf(data, shown);
+  const address = addressOf(data, { state, set, view });
 
   // the choices above
   const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
@@ -68,9 +69,9 @@ function start(data) {
   }
 
   // the chart
-  function leaders() { // whose bands are drawn: the learner that is ahead, and the reference
-    return new Set([here()[0].l, data.learners.findIndex((l) => l[0] === set().reference)]);
-  }
+  /** The learner that the sentence names. */
+  const leader = () => (atAnswer(set(), view(), placeNow()) ? set().keeps?.from : null) ?? Math.max(view().leaders[placeNow()], 0);
+  const leaders = () => new Set([leader(), data.learners.findIndex((l) => l[0] === set().reference)]); // whose bands are drawn
 
   let printed = false;
   function options() {
@@ -101,7 +102,9 @@ function start(data) {
     for (const c of view().curves) {
       if (state.hidden.has(c.l)) continue;
       c.x.forEach((b, i) => {
-        const far = Math.hypot(ax.across(b) - x, clamp(ax.down(c.y[i]), ax.margin.top, ax.bottom) - y);
+        const row = ax.down(c.y[i]);
+        const far = Math.hypot(ax.across(b) - x, row - y);
+        if (row < ax.margin.top || row > ax.bottom) return; // not drawn
         if (!best || far < best.far) best = { far, l: c.l, i };
       });
     }
@@ -133,59 +136,39 @@ function start(data) {
     showPoint({ l: shown[at], i: state.point ? now.i + move[1] : 0 });
   }
 
-  // the table
+  // sentence and table: those of the board, or those at the budget
   function rerank() {
     const place = placeNow();
-    const table = section().querySelector("table.board");
-    const rows = [...table.tBodies[0].rows];
-    const own = new Map(rows.filter((r) => r.dataset.l).map((r) => [Number(r.dataset.l), r]));
-    // sources of a choice alone, and its oracle, are no learners
-    for (const r of rows) if (!r.dataset.l) r.hidden = view().metric !== set().views[0].metric;
-    const column = Object.fromEntries([...table.tHead.rows[0].cells].map((h, i) => [h.dataset.is, i]));
-    const head = table.tHead.rows[0].cells[column.quality];
-    head.querySelector("button").textContent = view().metric;
-    head.dataset.first = view().higher ? "down" : "up";
-    const put = (cells, name, text) => {
-      const cell = cells[column[name]];
-      if (cell && cell.textContent !== text) cell.textContent = text;
-    };
-    const order = ordered(set(), view(), place, here());
-    let tier = 0;
-    order.forEach((row, i) => {
-      const tr = own.get(row.l);
-      if (!tr) return;
-      own.delete(row.l);
-      put(tr.cells, "rank", rankText(row));
-      put(tr.cells, "quality", quality(row.quality));
-      put(tr.cells, "range", interval(row.low, row.high));
-      put(tr.cells, "cost", `${cost(row.cost)}${row.over ? "!" : ""}`);
-      put(tr.cells, "features", row.features === null || row.features === undefined ? "-" : brief(row.features));
-      tr.classList.toggle("lead", row.tier === 1 || (!row.tier && row.position === 1));
-      tr.classList.toggle("edge", i > 0 && !row.baseline && row.tier > tier && tier > 0);
-      tr.classList.toggle("none", row.at < 0);
-      tier = row.tier || tier;
-      tr.dataset.given = i;
-    });
-    for (const [l, tr] of own) { // learners without this metric
-      for (const name of ["rank", "quality", "range", "cost", "features"]) put(tr.cells, name, "-");
-      tr.classList.remove("lead", "edge");
-      tr.classList.add("none");
-      tr.dataset.given = order.length + l;
+    const own = atAnswer(set(), view(), place);
+    for (const part of section().querySelectorAll(".at-answer")) part.hidden = !own;
+    for (const part of section().querySelectorAll(".within")) part.hidden = own;
+    const table = section().querySelector(".within table");
+    if (!own) {
+      [table.tHead.innerHTML, table.tBodies[0].innerHTML] = tableHtml(data, view(), here());
+      sortRows(table, table.dataset.sort ? JSON.parse(table.dataset.sort) : null);
+      stack(table);
     }
-    table.dataset.by = inOrder(set(), view(), place) ? "" : "quality";
-    const sorted = table.dataset.by ? `Sorted by ${view().metric} within this budget, baselines last.` : set().order;
-    table.querySelector(".sorted").textContent = state.sort ? "" : sorted;
-    sortRows(table, state.sort);
-    section().querySelector(".story").textContent = story(data, set(), view(), place);
-    const limit = amount(view(), place);
-    const unit = set().unit ? ` ${set().unit}` : "";
-    const text = Number.isFinite(limit) ? `${cost(limit)}${unit}${set().reference ? `, ${percent(shareAt(view(), place))} of ${set().reference}'s cost` : ""}` : "no limit";
+    const told = section().querySelector(".story");
+    told.textContent = story(data, set(), view(), place);
+    told.hidden = own;
+    const [limit, unit] = [amount(view(), place), set().unit ? ` ${set().unit}` : ""];
+    const kept = own && set().keeps;
+    const text = kept ? `${cost(kept.cost)}${unit} (test)` : Number.isFinite(limit) ? `at most ${cost(limit)}${unit}` : "no limit";
     $("f-amount").textContent = text;
     $("f-budget").setAttribute("aria-valuetext", text);
   }
 
-  const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view(),
-    amount(view(), placeNow()), set().keeps?.from ?? here()[0].l);
+  const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view(), amount(view(), placeNow()), leader());
+
+  /** A small chart of each data set. */
+  function strip() {
+    if (!$("strip")) return;
+    $("strip").innerHTML = sets().filter(drawn).map((i) => {
+      const s = data.sets[i];
+      const { svg } = chart(data, s, viewIn(s), { width: 132, mini: true, hidden: state.hidden });
+      return `<button type="button" data-go="${i}" aria-pressed="${i === state.set}">${svg.replace(/ role="img" aria-label="[^"]*"/, ' aria-hidden="true"')}<span>${esc(s.data)}</span></button>`;
+    }).join("");
+  }
 
   /** Tables wider than their place say that they scroll. */
   function wide() {
@@ -198,18 +181,20 @@ function start(data) {
     rerank();
     purchases();
     if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
-    overview.strip();
-    overview.rerank();
+    strip();
     wide();
     address.write();
   }
 
-  /** All data sets as they stand at the budget chosen, for paper. */
+  /** All data sets where they open, or at the budget chosen, and all that is folded, for paper. */
+  let folded = [];
   function allSets() {
     const kept = { ...state };
+    if (!printed) folded = [...document.querySelectorAll("details:not([open])")];
+    for (const part of folded) part.open = true;
     printed = true;
     for (const s of numbers.filter(drawn)) {
-      Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
+      Object.assign(state, kept, { set: s, budget: s === kept.set ? kept.budget : null });
       fill();
       draw();
       drawLegend();
@@ -221,6 +206,7 @@ function start(data) {
   }
   function onScreen() {
     printed = false;
+    for (const part of folded) part.open = false;
     all();
   }
   window.addEventListener("beforeprint", allSets);
@@ -228,19 +214,19 @@ function start(data) {
   matchMedia("print").addEventListener("change", (e) => (e.matches ? allSets() : onScreen()));
 
   // events
-  function goTo(s) { // at the budget chosen, or where the data set opens
-    Object.assign(state, { set: s, point: null, sort: null });
+  function goTo(s) { // where the data set opens
+    Object.assign(state, { set: s, point: null, budget: null });
   }
   for (const id of ["f-set", "f-accounting"]) {
     $(id).addEventListener("change", (e) => { goTo(Number(e.target.value)); all(); });
   }
-  for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
+  $("f-metric").addEventListener("change", (e) => { Object.assign(state, { metric: e.target.value, point: null }); all(); });
+  $("f-kind").addEventListener("change", (e) => { Object.assign(state, { kind: e.target.value, point: null, budget: null }); all(); });
   $("f-budget").addEventListener("input", (e) => {
     const place = Number(e.target.value);
-    state.share = view() === set().views[0] && place === set().opens ? null : shareAt(view(), place);
+    state.budget = atAnswer(set(), view(), place) ? null : amount(view(), place);
     draw();
     rerank();
-    overview.rerank();
     purchases();
     address.writeSoon();
   });
@@ -257,7 +243,7 @@ function start(data) {
     } else if (!state.hidden.delete(l)) state.hidden.add(l);
     for (const button of section().querySelectorAll("[data-curve]")) button.setAttribute("aria-pressed", !state.hidden.has(Number(button.dataset.curve)));
     draw();
-    overview.strip();
+    strip();
     address.write();
   }
   document.addEventListener("click", (event) => {
@@ -271,18 +257,7 @@ function start(data) {
     } else if (button.dataset.go) { goTo(Number(button.dataset.go)); all(); }
     else if (button.dataset.save) save(button.dataset.save);
     else if (button.dataset.copy) copy(button);
-    else if (button.closest("thead")) headClicked(button);
   });
-
-  function headClicked(button) {
-    const head = button.closest("th");
-    const table = head.closest("table");
-    const column = head.cellIndex;
-    const now = table.dataset.sort ? JSON.parse(table.dataset.sort) : null;
-    const sort = now?.column !== column ? { column, back: false } : now.back ? null : { column, back: true };
-    sortRows(table, sort);
-    if (table.classList.contains("board")) { state.sort = sort; address.write(); }
-  }
 
   for (const box of document.querySelectorAll(".chart")) {
     const move = (event) => { const point = nearest(event); if (point) showPoint(point); };
@@ -291,7 +266,7 @@ function start(data) {
     box.addEventListener("keydown", walk);
     box.tabIndex = 0;
   }
-  const save = savingOf(data, shown, options);
+  const save = savingOf(data, { set, view, section }, options);
   window.addEventListener("hashchange", () => { address.read(); all(); });
   let width = innerWidth;
   window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); purchases(); wide(); } });

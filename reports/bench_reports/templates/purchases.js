@@ -17,19 +17,19 @@ function barsSvg(bars, width) {
   return `<svg viewBox="0 0 ${width} ${BAR * bars.length}" width="${width}" height="${BAR * bars.length}" role="img" aria-label="${label}" font-size="12">${lines.join("")}</svg>`;
 }
 
-/** The purchases at one step: bars, and a sentence. */
+/** The purchases at one step: bars, with prices if they differ, and a sentence. */
 function boughtHtml(set, [first, others, every, some, never, saved], width) {
-  const count = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
+  const differ = set.sensors.some(([, price]) => price !== set.sensors[0][1]);
   const bars = [];
   for (let i = 0; i < first.length; i += 2) {
     const [name, price] = set.sensors[first[i]];
-    bars.push([`${name}, ${price ? cost(price) : "free"}`, first[i + 1]]);
+    bars.push([differ ? `${name}, ${price ? cost(price) : "free"}` : name, first[i + 1]]);
   }
   const more = set.sensors.length - bars.length;
-  if (more) bars.push([`${count(more).replace(" ", " other ")} (mean)`, others]);
+  if (more) bars.push([`${more} other${more === 1 ? "" : "s, mean"}`, others]);
   const unit = set.unit ? ` ${set.unit}` : "";
-  const unbought = never && saved ? `, which saves ${cost(saved)}${unit} per row` : "";
-  return `${barsSvg(bars, width)}<p>Bought for every row: ${count(every)}; for some rows: ${count(some)}; never: ${count(never)}${unbought}.</p>`;
+  const unbought = differ && never && saved ? `, which saves ${cost(saved)}${unit} per row` : "";
+  return `${barsSvg(bars, width)}<p>Of ${set.sensors.length}, bought for every row: ${every}; for some rows: ${some}; never: ${never}${unbought}.</p>`;
 }
 
 /** The purchases of a learner at a budget, of `leader` until another one is chosen. */
@@ -44,7 +44,7 @@ function drawPurchases(place, data, set, view, limit, leader) {
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   const width = Math.min(Math.max(300, place.clientWidth || 600), 640);
-  box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys at this budget: price, and share of rows</p>`
+  box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys${set.sensors.some(([, price]) => price !== set.sensors[0][1]) ? ": price, and" : ":"} share of rows</p>`
     + (bought ? boughtHtml(set, bought, width) : "<p>Nothing is known of its purchases here.</p>");
   const select = box.querySelector("select");
   if (focused) select.focus();

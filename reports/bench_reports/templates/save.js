@@ -1,6 +1,6 @@
 // Downloads: chart and ranking as displayed.
 
-function savingOf(data, { set, view, placeNow }, options) {
+function savingOf(data, { set, view, section }, options) {
   const fileName = () => [data.run, set().name, view().metric, view().kind].map((w) => w.replace(/[^\w.@-]+/g, "_")).join("-");
   function download(text, type, ending) {
     const url = URL.createObjectURL(text instanceof Blob ? text : new Blob([text], { type }));
@@ -16,7 +16,7 @@ function savingOf(data, { set, view, placeNow }, options) {
   }
   return function save(ending) {
     if (ending === "svg") download(picture(), "image/svg+xml", "svg");
-    else if (ending === "csv") download(csv(data, set(), view(), placeNow()), "text/csv;charset=utf-8", "csv");
+    else if (ending === "csv") download(csv([...section().querySelectorAll(".board")].find((t) => t.offsetParent)), "text/csv;charset=utf-8", "csv");
     else if (ending === "pdf") window.print();
     else {
       const image = new Image();

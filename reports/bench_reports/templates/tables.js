@@ -3,14 +3,13 @@
 /** Sort a table's rows, best first or back; null: as given. Baselines stay below, what has no value last. */
 function sortRows(table, sort) {
   const body = table.tBodies[0];
-  const head = sort && table.tHead.rows[0].cells[sort.column];
-  const usual = table.dataset.by && [...table.tHead.rows[0].cells].find((h) => h.dataset.is === table.dataset.by);
-  for (const th of table.tHead.rows[0].cells) th.removeAttribute("aria-sort");
+  const heads = table.tHead.rows[0].cells;
+  const head = sort && heads[sort.column];
+  for (const th of heads) th.removeAttribute("aria-sort");
   if (sort) table.dataset.sort = JSON.stringify(sort);
   else delete table.dataset.sort;
   const down = (head?.dataset.first === "down") !== Boolean(sort?.back);
   if (head) head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  else if (usual) usual.setAttribute("aria-sort", usual.dataset.first === "down" ? "descending" : "ascending");
   const value = (tr) => {
     const cell = tr.cells[sort.column];
     const text = cell.dataset.v ?? cell.textContent.trim();
@@ -31,7 +30,19 @@ function sortRows(table, sort) {
   if (rows.some((tr, i) => body.rows[i] !== tr)) body.append(...rows);
 }
 
-for (const table of document.querySelectorAll("table.stacks")) { // column names, for phones
+/** Column names in cells, for phones. */
+function stack(table) {
   const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   for (const tr of table.tBodies[0].rows) [...tr.cells].forEach((cell, i) => { cell.dataset.name = names[i]; });
 }
+
+for (const head of document.querySelectorAll("th[data-first]")) head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
+for (const table of document.querySelectorAll("table.stacks")) if (table.tHead.rows.length) stack(table);
+document.addEventListener("click", (event) => { // a heading sorts, then sorts back, then undoes it
+  const head = event.target.closest("thead button")?.closest("th");
+  if (!head) return;
+  const table = head.closest("table");
+  const column = head.cellIndex;
+  const now = table.dataset.sort ? JSON.parse(table.dataset.sort) : null;
+  sortRows(table, now?.column !== column ? { column, back: false } : now.back ? null : { column, back: true });
+});

@@ -6,7 +6,7 @@ import pytest
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.cautions import cautions, copied_rows, rare_class
+from bench_core.datasets.cautions import cautions, copied_rows
 from bench_core.datasets.user_files import FileData
 from bench_core.splits import Splits
 
@@ -40,24 +40,6 @@ def test_classes_of_a_handful_of_rows_are_noted_by_name():
     assert cautions(data) == ["classes of fewer than 10 rows: c has 2, d has 9, e has 1"]
     valid.y[9] = 3
     assert cautions(data) == ["classes of fewer than 10 rows: c has 2, e has 1"]
-
-
-def test_a_rare_class_of_two_is_noted_with_the_accuracy_of_a_constant():
-    train, valid, test = part(600), part(300), part(100)
-    for one in (train, valid, test):
-        one.y[:] = 0
-    train.y[:99] = 1  # of 1000 rows
-    data = splits(train, valid, test, Task.BINARY, class_names=("repaid", "default"))
-    (note,) = rare_class(data)
-    assert note.startswith(
-        "9.9% of rows are class default: a constant has accuracy 90.1%; metrics='auc'"
-    )
-    train.y[99] = 1
-    assert rare_class(data) == []
-    for one in (train, valid, test):
-        one.y[:] = 1 - one.y
-    train.y[:99] = [1] * 2 + [0] * 97
-    assert "class repaid" in rare_class(data)[0]
 
 
 def test_copies_of_training_rows_are_counted_with_their_labels():

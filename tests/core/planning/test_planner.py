@@ -375,3 +375,13 @@ def test_what_is_kept_about_a_run_is_json_with_its_request_and_learners_by_name(
     assert (use["name"], use["rows"], use["unit"]) == ("rows", {"train": 3}, "ms")
     assert (again["profile"], again["notes"]) == ("quick", ["a note"])
     assert not {"fits", "trials", "run"} & again.keys()
+
+
+def test_notes_on_small_data_are_cautions_and_others_are_not(suite):
+    registry = load_registry(PLUGINS)
+    request = RunRequest(plugins=PLUGINS, suite="toys")
+    plan = make_plan(request, registry, lambda line, warning: None)
+    (use,) = {use.name: use for use in plan.datasets if use.name == "toy-rank"}.values()
+    kinds = {note.text.partition(":")[0]: note.kind for note in use.notes}
+    assert kinds["fewer than 500 validation queries"] == "caution"
+    assert kinds["made of random numbers"] != "caution"

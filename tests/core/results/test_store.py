@@ -216,8 +216,8 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("user_version = 11", "older version (schema 11)|run again|budget-bench 0.1.0"),
-        ("user_version = 13", "newer version (schema 13, this one knows 12)|update"),
+        ("user_version = 12", "older version (schema 12)|run again|budget-bench 0.1.0"),
+        ("user_version = 14", "newer version (schema 14, this one knows 13)|update"),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),
     ],

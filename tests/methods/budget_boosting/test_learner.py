@@ -10,11 +10,13 @@ from bench_methods.forward_selection import ForwardSelection
 from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_that_help_together
 from helpers.toys import ALL_TASKS
 
-from bench_core import Examples, Prices, Splits, Task, price_list
+from bench_core import Examples, Prices, Queries, Splits, Task, price_list
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit, with_copies
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
+from bench_core.metrics import parse_metric
+from bench_core.serving import Folder, Predictor
 
 QUICK = {"trees": 40, "leaves": 4}
 
@@ -56,6 +58,42 @@ def test_features_are_bought_by_gain_per_price_and_rows_pay_for_those_that_they_
     cost, right = reached(splits, exits=False)
     # feature 2 alone, one of the first purchases
     assert cost[right > 0.99].min() == pytest.approx(10.0)
+
+
+def searched(queries=150):
+    """Queries of 8 documents: feature 1 (price 1) tells the two relevant ones from the others,
+    feature 2 (price 10) which of the two is best, feature 0 nothing."""
+    rng = np.random.default_rng(4)
+    parts = []
+    for _ in range(3):
+        y = np.concatenate([rng.permutation([4.0, 2, 0, 0, 0, 0, 0, 0]) for _ in range(queries)])
+        X = 0.2 * rng.normal(size=(len(y), 3))
+        X[:, 1] += y > 0
+        X[:, 2] += y
+        group = Queries.from_sizes(np.full(queries, 8))
+        parts.append(Examples(X.astype(np.float32), y, group))
+    prices = price_list(np.array([5.0, 1.0, 10.0]))
+    return Splits(*parts, prices=prices, task=Task.RANKING, classes=0)
+
+
+def test_in_ranking_documents_leave_by_their_own_score():
+    splits = searched()
+    model = fit(BudgetBoosting(**QUICK), splits)
+    path = predict_split(model, splits.test, splits.prices, 0)
+    ndcg = [
+        parse_metric("ndcg@5").values(scores, splits.test.y, splits.test.queries).mean
+        for scores in path.scores
+    ]
+    right = np.flatnonzero(np.array(ndcg) > 0.99)
+    best = right[path.cost[right].mean(axis=1).argmin()]
+    # a quarter of the documents is relevant
+    assert path.cost[best].mean() == pytest.approx(1 + 10 / 4, rel=0.2)
+    # served without their queries, they have the same answers
+    names = ("useless", "relevant", "best")
+    folder = Folder(model.program(path.points[best]), splits.prices, names, {})
+    served = Predictor(folder).predict_rows(splits.test.X)
+    assert np.array_equal(served.scores, path.scores[best])
+    assert served.spent.tolist() == path.cost[best].tolist()
 
 
 @pytest.mark.parametrize(("cap", "right"), [(0.5, 0.5), (2, 0.75), (11, 1.0), (16, 1.0)])
