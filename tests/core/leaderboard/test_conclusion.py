@@ -123,6 +123,11 @@ def test_a_learner_that_another_one_dominates_is_never_named():
     beaten = replace(CEGB, learner="miser", saved=replace(CEGB.saved, dominated=True))
     assert board(beaten, CEGB, GBRT).answer is CEGB
     assert board(beaten, GBRT).answer is GBRT
+    more = replace(beaten, saved=replace(beaten.saved, interval=Interval(0.8, 3), more={"gbrt": 3}))
+    assert said(more, GBRT, repeats=3)[-2:] == (
+        "Figures are means over 3 repeats.",
+        "About 9 repeats would separate miser from gbrt.",
+    )
     sure = "miser is sure to keep 99% of gbrt's accuracy, but on"
     assert said(beaten, GBRT)[0] == f"{sure} validation a cheaper model is better."
     assert said(beaten, GBRT, checked=(115, "rows"))[0] == (
@@ -369,6 +374,8 @@ def test_where_accuracy_is_a_poor_judge_the_second_sentence_names_the_metric():
     assert "judge" not in " ".join(fair)
     assert "judge" not in " ".join(said(CEGB, GBRT, constant=nothing(0.99)))  # no accuracy
     missed = (ClassRows("rare", 7, 0, 3), ClassRows("normal", 800, 700, 700))
+    handful = (replace(missed[0], rows=4), missed[1])
+    assert "judge" not in " ".join(said(CEGB, GBRT, classes=handful, **made))
     assert said(CEGB, GBRT, constant=nothing(0.8), classes=missed, **made)[1] == (
         f"cegb finds none of 7 test rows of 'rare': judge by metrics='balanced_accuracy', {REMEDY}"
     )
@@ -383,6 +390,10 @@ def test_of_the_rare_class_whose_recall_changes_most_the_rows_found_are_counted(
     line = "Of 73 test rows of 'hyper', cegb finds 71; gbrt finds 73."
     assert said(CEGB, GBRT, classes=classes) == (FIRST, SECOND, line)
     assert said(GBRT, likely("cegb", 9.0, 0.8), classes=classes)[-2] == line
+    alone = (classes[0], ClassRows("hypo", 1, 0, 1))
+    assert said(CEGB, GBRT, classes=alone)[-1].startswith("Of 1 test row of 'hypo', cegb finds 0;")
+    digits = tuple(ClassRows(str(k), 36, 36 - k, 35) for k in range(10))
+    assert said(CEGB, GBRT, classes=digits) == (FIRST, SECOND)  # none is rare
     same = (classes[0], ClassRows("hypo", 177, 176, 176))
     assert said(CEGB, GBRT, classes=same) == (FIRST, SECOND)
     frequent = (ClassRows("a", 800, 700, 750), ClassRows("b", 200, 100, 150))
