@@ -301,10 +301,9 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     if board.constant_holds:
         yield from _constant_is_it(board, reference)
     if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
-        are = "is" if len(beaten) == 1 else "are"
+        are, it = ("is", "it") if len(beaten) == 1 else ("are", "them")
         rows = f"{number} validation {units}" if few else "validation"
-        better = f"on {rows} a cheaper model is better"
-        yield f"{listed(beaten)} {are} sure to {what}, but {better}."
+        yield f"{listed(beaten)} {are} sure to {what}, but another model beats {it} on {rows}."
     elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}{are_few}."
     else:

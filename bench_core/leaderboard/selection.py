@@ -176,9 +176,9 @@ class Choice(Draws):
         ]
         if not beaten:
             return f"no learner is sure to keep {words} for less than {self.reference}"
-        are = "is" if len(beaten) == 1 else "are"
-        better = "a cheaper model is better on validation"
-        return f"{listed(beaten)} {are} sure to keep {words}, but {better}"
+        are, it = ("is", "it") if len(beaten) == 1 else ("are", "them")
+        but = f"but another model beats {it} on validation"
+        return f"{listed(beaten)} {are} sure to keep {words}, {but}"
 
     def answer(self, limit: Limit | None, learner: str = "") -> tuple[Answers, Selection]:
         """Return the answers at a limit (None: ``usual``), and the first, or the learner's. Raises
