@@ -516,6 +516,35 @@ def test_of_few_repeats_the_number_that_would_separate_the_first_two_learners_is
     assert "spread" not in " ".join(said(unsure, GBRT))
 
 
+def totals(learner, total, paid, tier=1, valid=None):
+    """A learner by its total cost, of which it pays a part for features."""
+    best = pick(total, paid, valid)
+    standing = Standing(learner, total, Interval(total - 0.1, total + 0.1), paid, tier)
+    return row(learner, best=best, standing=standing)
+
+
+def test_of_total_costs_the_parts_and_the_learners_that_cost_about_as_much_are_told():
+    rows = (totals("miser", 1.5, 0.5), totals("cegb", 1.6, 0.7), totals("gbrt", 4.0, 3.0, 2))
+    made = {"metric": "total_cost", "higher_is_better": False, "unit": "EUR"}
+    made |= {"unlimited": Standings(None, tuple(one.standing for one in rows))}
+    assert said(*rows, **made, extremes=(8.2, 1.61)) == (
+        "miser costs 1.50 EUR per row (95%: 1.40 to 1.60): 0.50 for features, 1.00 for errors.",
+        "Buying everything costs 8.20, buying nothing 1.61.",
+        "cegb costs about as much.",
+    )
+    for nothing_paid, same in ((1.5004, "the same"), (1.3, "1.50")):
+        assert said(*rows, **made, extremes=(8.2, nothing_paid)) == (
+            f"Buying nothing costs {nothing_paid:.2f} EUR per row.",
+            f"miser costs {same} (95%: 1.40 to 1.60): no feature pays for itself.",
+            "Buying everything costs 8.20.",
+        )
+    alone = totals("miser", 1.61, 0.0)
+    alone = replace(alone, best=nothing(1.61))
+    assert said(alone, **made, extremes=(8.2, 1.61))[0] == (
+        "The best constant answer, which buys nothing, costs 1.61 EUR per row (95%: 1.51 to 1.71)."
+    )
+
+
 def test_over_repeats_wrong_rows_have_a_decimal():
     model = replace(CEGB, cheap=pick(0.9587, 12.3))
     assert "is wrong for 4.7 of 113 test rows (4.1%)" in said(model, GBRT, tested=113, repeats=3)[0]
