@@ -197,3 +197,25 @@ def test_the_least_difference_of_ranks_is_that_of_published_tables():
     for learners, q in ((3, 2.343), (10, 3.164)):
         expected = q * (learners * (learners + 1) / (6 * 14)) ** 0.5
         assert least_difference(14, learners) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("seeds", [1, 3, 5])
+def test_of_few_repeats_the_factor_that_would_separate_savings_is_known(seeds):
+    """As ``compare``: 80% power at the error behind the saving's interval."""
+    run, rng = ValuedRun(), np.random.default_rng(1)
+    for seed in range(seeds):
+        given = {"seed": seed, "fingerprint": f"{seed:064}"}
+        run.add("gbrt", *learner_of(rng, [0.5, 0.9], [5, 20], 300), **given)
+        run.add("cegb", *learner_of(rng, [0.5, 0.95], [2, 6 + 5 * seed], 300), **given)
+    (board,) = boards(run.info, run.frame, run)
+    (row,) = [row for row in board.rows if row.learner == "cegb"]
+    assert row.cheap
+    if seeds != 3:
+        assert row.saved.more == {}
+        return
+    reach = math.log(row.saved.interval.high / row.saved.interval.low) / 2
+    error = reach / stats.norm.ppf(0.975)
+    needed = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    factor = (needed * error / math.log(row.saving)) ** 2
+    assert factor > 1
+    assert row.saved.more == {"gbrt": pytest.approx(factor, rel=1e-3)}
