@@ -104,6 +104,19 @@ def test_paragraphs_and_sentences_are_short(path):
     assert median(len(sentence.split()) for sentence in sentences) <= 18
 
 
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(.*?)(?=^```|^#|\Z)", flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: path.stem)
+def test_figures_below_an_output_are_shown_in_a_block(path):
+    """A figure with decimals in the text after an output is in one of the page's blocks."""
+    found = FENCED.findall(path.read_text(encoding="utf-8"))
+    shown = "".join(block for _, block, _ in found)
+    below = "".join(text for kind, _, text in found if kind in ("text", "console"))
+    figures = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", below)
+    assert [figure for figure in figures if figure not in shown] == []
+
+
 def test_every_link_of_the_documents_leads_somewhere():
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
