@@ -309,9 +309,10 @@ def overview(boards: Sequence[Board]) -> Overview:
         both = [*zip(texts, leads, strict=True)]
         rows.append(OverviewRow(one_line(name), some.baseline, name not in means, mean, both))
     rows.sort(key=lambda r: (r.lacks, r.baseline, means.get(r.learner, 0.0), r.learner))
-    lost = "wrong test rows" if any(board.tested for board in shown) else ""
-    lost = " or ".join(filter(None, [lost, "" if all(b.tested for b in shown) else "test quality"]))
-    caption = f"Cost per row of each learner's model, in brackets its {lost}. Bold: the answer."
+    lost = ["wrong test rows"] * any(board.tested for board in shown)
+    lost += ["test quality"] * any(not board.tested for board in shown)
+    caption = f"Cost per row of each learner's model, in brackets its {' or '.join(lost)}."
+    caption += " Bold: what bench best names."
     if any(text.endswith("?") for row in rows for text, _ in row.cells):
         caption += f" ?: not sure to keep {SHARE:.0%}."
     if means:

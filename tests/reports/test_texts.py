@@ -164,6 +164,7 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (half(Interval(1, 35.5)), "17.2"),
         (half(Interval(0.8659, 1.0), value=0.9587), "-.0928/+.0413"),
         (half(Interval(0.0, 0.03), 3, value=0.01), "-.010/+.020"),
+        (half(Interval(0.87, 1.0), value=1.0), "-.1300"),
         (half(Interval(0.9, 0.98), value=0.95), ".0400"),
         (half(Interval(0.8, 1.2), value=0.95), ".2000"),
         (half(Interval(math.nan, math.nan)), "-"),

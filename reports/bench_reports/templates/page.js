@@ -56,7 +56,7 @@ function start(data) {
     choices("f-metric", metrics, (m) => m, state.metric);
     const kinds = [...new Set(set().views.filter((v) => v.metric === state.metric).map((v) => v.kind))];
     if (!kinds.includes(state.kind)) state.kind = kinds[0];
-    choices("f-kind", kinds, (k) => KINDS[k], state.kind);
+    choices("f-kind", kinds, (k) => KINDS[k], state.kind, 2);
     $("f-budget").max = view().at.length - (view().kind === "cap" ? 1 : 0);
     $("f-budget").value = placeNow();
     $("f-scale").setAttribute("aria-pressed", state.linear);

@@ -99,10 +99,12 @@ def test_files_are_compared(tmp_path):
     (tmp_path / "v.csv").write_text("\n".join(["a,b,y", *lines, *lines]) + "\n")
     data = prepare(FileData(str(tmp_path / "v.csv")), cache_dir=tmp_path).splits
     notes = [note.text for note in data.all_notes]
+    cautions = {note.text for note in data.all_notes if note.kind == "caution"}
     # a row's other copy is among the 60% of training with chance .6
     found = [note for note in notes if "are copies of training rows" in note]
     assert {note.split()[2] for note in found} == {"50%"}
     assert len(found) == 2
+    assert {*found} == cautions
     # only rows that were divided here can be kept together
     assert all(
         note.endswith(f"{COPIED}; a query column keeps copies in one split") for note in found
