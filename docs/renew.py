@@ -36,7 +36,7 @@ def place(line: str, lines: list[str], start: int) -> int:
 
 
 def merged(shown: str, got: str) -> str:
-    """What is printed, with as much left out as in what is shown."""
+    """Return the printed text, with as much left out as in the shown one."""
     lines, kept, start = got.splitlines(), [], 0
     for part in re.split(r"^\.\.\.$", shown, flags=re.M):
         if some := part.strip("\n").splitlines():
