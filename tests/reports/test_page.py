@@ -293,17 +293,7 @@ def test_beyond_the_first_sensors_one_bar_is_the_mean_of_the_others():
 
 
 def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
-    def point(seed, trees, quality, cost, cap):
-        figures = {"accuracy": quality, "cost": cost, "cost_p95": cost, "cost_max": cost}
-        of = {"point": json.dumps({"trees": trees}), "evaluation_cost": 0.0, "cap": cap, **figures}
-        trial = example.trial("d", "gbrt", {}, seed=seed) | of
-        return [trial | {"split": split} for split in ("valid", "test")]
-
-    capped = ((0, 0.85, 5.0), (0, 0.88, 20.0), (1, 0.86, 20.0))
-    rows = [row for seed in (0, 1) for row in point(seed, 2, 0.9, 30.0, np.nan)]
-    rows += [row for seed, quality, cap in capped for row in point(seed, 2, quality, cap, cap)]
-    info = example.info(datasets=(example.use("d", metrics=("accuracy",)),), metrics=("accuracy",))
-    made = pd.DataFrame(rows)
+    info, made = page_run.capped()
     (view,) = (v for v in views(info, boards(info, made)[0], made) if v.kind == "cap")
     (curve,) = view.curves
     assert (view.places, view.leaders) == ([5.0, 20.0], ["gbrt", "gbrt"])
