@@ -66,6 +66,21 @@ def test_the_page_on_services_leads_from_logged_calls_to_an_exported_cascade(rea
     )
 
 
+RECIPES = {path.stem: page(f"recipes/{path.name}") for path in (DOCS / "recipes").glob("*.md")}
+
+
+@pytest.mark.parametrize(
+    "recipe", ["serve watch", "pipeline", "notebook", pytest.param("paper", marks=pytest.mark.slow)]
+)
+def test_a_recipe_does_what_it_shows(recipe, reader):
+    follow("\n".join(RECIPES[name] for name in recipe.split()), near)
+
+
+def test_recipes_are_short():
+    assert sorted(RECIPES) == ["notebook", "paper", "pipeline", "serve", "watch"]
+    assert [name for name, text in RECIPES.items() if len(text.splitlines()) > 40] == []
+
+
 def test_the_page_on_choice_leads_from_logged_calls_to_a_served_cascade(reader):
     follow(page("reference/learners/choice.md"), near)
 

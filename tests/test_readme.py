@@ -127,9 +127,9 @@ def test_every_link_of_the_documents_leads_somewhere():
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-def test_the_site_has_every_page_of_the_documents_and_not_more_than_28():
+def test_the_site_has_every_page_of_the_documents_and_not_more_than_33():
     """``mkdocs build --strict`` in CI checks links and anchors."""
     listed = re.findall(r"- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.M)
     docs = ROOT / "docs"
     assert sorted(listed) == sorted(str(p.relative_to(docs)) for p in docs.rglob("*.md"))
-    assert len(listed) <= 28
+    assert len(listed) <= 33

@@ -48,7 +48,7 @@ def plan_command(jobs: int | None, output: Path | None, **arguments: Any) -> int
       bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
 
     Takes the options of 'bench run'. Data are prepared, nothing is trained. The time is estimated
-    from the store's durations for the same learners and data; without them, jobs are counted.
+    from the store's durations for the same learners and data, else from rows and columns.
     """
     from bench_core.execution.orchestration import planned, registry_of
 
@@ -107,25 +107,20 @@ def table(plan: Plan) -> Table:
 
 
 def spent(plan: Plan) -> list[str]:
-    """Return lines on a plan's time, estimated from recorded durations."""
+    """Return lines on a plan's time, from recorded durations and typical times."""
     estimate = plan.estimate
     if not estimate.jobs:
         return []
-    # a job's time is known if its learner ran on these data before
-    if not estimate.recorded:
-        return [
-            f"time: not known before the first run of these learners on these data ({estimate.jobs}"
-            " jobs); on a terminal 'bench run' shows the time left from its first jobs on"
-        ]
-    hours, unknown = estimate.work * plan.threads / 3600, estimate.jobs - estimate.recorded
-    lines = [
-        f"time: {'at least' if unknown else 'about'} {duration(estimate.wall)} with "
-        f"{count(plan.workers, 'worker')} ({hours:.2g} core hours), from the medians "
-        "of recorded durations"
+    hours = estimate.work * plan.threads / 3600
+    parts = {
+        "the medians of recorded durations": estimate.recorded,
+        "rows, columns and typical times (a third to three times as long)": len(plan.typical),
+    }
+    source = " and ".join(f"{words} for {n}" for words, n in parts.items() if n)
+    return [
+        f"time: about {duration(estimate.wall)} with {count(plan.workers, 'worker')} "
+        f"({hours:.2g} core hours), by {source} of {count(estimate.jobs, 'job')}"
     ]
-    if unknown:
-        lines.append(f"not counted: {unknown} of {estimate.jobs} jobs without recorded durations")
-    return lines
 
 
 @click.command("work")

@@ -12,7 +12,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.outputs import check_replaced
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
-from bench_core.errors import InputError, UsageError, require
+from bench_core.errors import InputError, UsageError, one_line, require
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, run_line, stand_in_notice
 
@@ -170,6 +170,7 @@ def _loaded(folder: Path) -> Predictor:
 
 def summary(model: Predictor) -> list[str]:
     """Return a few lines on a model and its figures."""
+    from bench_core.costs.model import unit_named  # not at the top: numpy comes with it
     from bench_core.leaderboard.board import Setting
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
@@ -196,8 +197,23 @@ def summary(model: Predictor) -> list[str]:
     if model.error_costs is not None:
         lines.append("it answers with the class of least expected cost (Predictor.labels)")
     if least := model.least_cap:
-        lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
+        amount = f"{cost(least)} {unit_named(unit)}".rstrip()
+        lines.append(f"every answer costs at least {amount}{_with_less(model)}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
+
+
+def _with_less(model: Predictor) -> str:
+    """Return the answer of a row whose cap allows no purchase, in words; "" if there is none."""
+    from bench_core.data import Task
+
+    nothing = getattr(model.program, "nothing", None)
+    if nothing is None or model.about["task"] == Task.CHOICE:
+        return ""
+    if not model.classes:
+        return "; with less you get the best constant"
+    (label,) = model.labels(nothing if len(nothing) == 1 else nothing[None])
+    common = ", the most frequent class" if model.error_costs is None else ""
+    return f"; with less you get '{one_line(str(label))}'{common}"
 
 
 def sensors_table(model: Predictor) -> Table:

@@ -52,6 +52,9 @@ SURROGATE = "trained on other prices"
 UNREACHABLE = "unreachable"
 """Mark of the oracle's row."""
 
+ONE_ANSWER = "always the same answer"
+"""Mark of a row whose model is a constant."""
+
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
 
@@ -319,6 +322,7 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved.lost,
+            ONE_ANSWER: row.model.constant and not row.baseline,
             OVER + exceeded: bool(row.over),
         }
         return (*(mark for mark, there in marks.items() if there), *row.marks)

@@ -87,6 +87,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def setting(row: Row) -> str:
         return one_line(", ".join(at.short for at in row.model.settings))
 
+    def rows(number: float) -> str:
+        return f"{number:.1f}" if board.repeats > 1 and not math.isnan(number) else whole(number)
+
     cheaper_95, cheaper_99 = (f"{CHEAPER} {share:.0%}" for share in (LEVEL, WIDE_LEVEL))
     entries = [
         _column("cost", lambda row: row.model.cost, cost, usual=True),
@@ -101,9 +104,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         _column(cheaper_95, lambda row: row.saved.interval, saving_ends, name=CHEAPER, usual=True),
         _column(cheaper_99, lambda row: row.saved.wide, saving_ends),
         _column("errors", errors, cost, usual=True),
-        _column("wrong", wrong, whole, usual=True),
+        _column("wrong", wrong, rows, usual=True),
         _column(metric, lambda row: row.model.quality, quality, name=QUALITY, usual=True),
-        _column("±", lambda row: row.model_interval, half, name="", usual=True),
+        _spread("±", lambda row: row.model_interval, lambda row: row.model.quality, "", usual=True),
         _column("sure", lambda row: row.probability, lambda p: whole(100 * p, "%")),
         _column("kept", board.kept, kept),
         _column(
@@ -114,15 +117,17 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
             tier=lambda row: at_best.get(row.learner, 0),
             higher_is_better=higher,
         ),
-        _column("best ±", lambda row: row.standing.interval, half, name="best"),
+        _spread("best ±", lambda row: row.standing.interval, lambda row: row.best.quality, "best"),
         _column("best cost", lambda row: row.best.cost, cost),
         _column(RANK, lambda row: row.standing.rank, str),
         _column("tier", lambda row: row.standing.tier, positive),
         _column(f"{CHEAPER} tier", lambda row: row.saved.tier, positive),
         _column("area", lambda row: row.area.value, quality),
-        _column("± area", lambda row: row.area.interval, half, name="area"),
+        _spread("± area", lambda row: row.area.interval, lambda row: row.area.value, "area"),
         _column("regret", lambda row: row.regret.value, quality),
-        _column("± regret", lambda row: row.regret.interval, half, name="regret"),
+        _spread(
+            "± regret", lambda row: row.regret.interval, lambda row: row.regret.value, "regret"
+        ),
         _column("setting", setting, str),
         _column("settings", lambda row: row.fits, positive),
         _column("seconds", lambda row: row.seconds, lambda s: duration(s) if s else "-"),
@@ -149,6 +154,21 @@ def _column(title: str, value: Callable[[Row], V], show: Callable[[V], str], **m
     return Column(title, value, text, **more)
 
 
+def _spread(
+    title: str,
+    ends: Callable[[Row], Interval],
+    value: Callable[[Row], float],
+    name: str,
+    usual: bool = False,
+) -> Column:
+    """Return a column of intervals about a value, shown as half their width."""
+
+    def text(row: Row) -> str:
+        return half(ends(row), value=value(row))
+
+    return Column(title, ends, text, name=name, usual=usual)
+
+
 def budget_columns(board: Board) -> list[Column]:
     """Return the columns of quality within each budget: its value, interval and tier."""
     return [column for at in board.standings for column in _within(board, at)]
@@ -173,7 +193,7 @@ def _within(board: Board, at: Standings) -> Iterator[Column]:
         higher_is_better=board.higher_is_better,
         interval=lambda row: of(row).interval,
     )
-    yield _column(f"± {title}", lambda row: of(row).interval, half, name=title)
+    yield _spread(f"± {title}", lambda row: of(row).interval, lambda row: of(row).quality, title)
     yield _column(f"tier {title}", lambda row: of(row).tier, positive)
     if any(standing.beyond[0] for standing in at.rows):
         about = f"rows beyond {title} by a purchase at a metered price, and their mean excess"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple
 from zipfile import is_zipfile
 
 from bench_core.costs.model import CostModel
 from bench_core.planning.request import FROM_PYTHON, RunRequest, cores_for
-from bench_core.results.records import FitSpec, Job, RunRecord, TrialSpec
+from bench_core.results.records import DatasetUse, FitSpec, Job, RunRecord, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, state_path, states_folder, store_path
 
@@ -74,10 +76,11 @@ Notify = Callable[[str, bool], None]
 
 
 class Estimate(NamedTuple):
-    """Estimated seconds of a plan's jobs, from earlier jobs on the same data set and learner."""
+    """Estimated seconds of a plan's jobs, from earlier jobs on the same data set and learner, else
+    from typical times."""
 
     jobs: int
-    recorded: int  # jobs with an estimate
+    recorded: int  # jobs with recorded times
     work: float  # total of all jobs
     wall: float  # with parallel workers
 
@@ -93,6 +96,7 @@ class Plan(RunRecord):
     finished: frozenset[str] = frozenset()  # keys of stored trials
     finished_fits: frozenset[str] = frozenset()
     expected: Mapping[str, float] = field(default_factory=dict)  # seconds of remaining jobs, by key
+    typical: frozenset[str] = frozenset()  # keys of jobs whose time is not from the store
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1
@@ -103,14 +107,14 @@ class Plan(RunRecord):
         """Estimated time of the remaining jobs."""
         work, longest = sum(self.expected.values()), max(self.expected.values(), default=0.0)
         wall = max(longest, work / self.workers)
-        return Estimate(len(jobs_left(self)), len(self.expected), work, wall)
+        jobs = len(jobs_left(self))
+        return Estimate(jobs, len(self.expected) - len(self.typical), work, wall)
 
     def __repr__(self) -> str:
         """One line: the remaining trials, their data, and the estimated time."""
         names = ", ".join(dict.fromkeys(use.name for use in self.datasets))
         todo = f"{len(trials_left(self))} of {len(self.trials)} trials to do on {names}"
-        jobs, recorded, _, wall = self.estimate
-        time = f", about {wall:.0f} s" if jobs == recorded > 0 else ""
+        time = f", about {self.estimate.wall:.0f} s" if self.expected else ""
         return f"Plan({self.run}: {todo}{time})"
 
 
@@ -171,6 +175,31 @@ def expected_seconds(
     return estimates
 
 
+TYPICAL = Path(__file__).with_name("typical_seconds.json")
+"""By learner: seconds of a fit at no cells and per million cells of training rows, and of a trial
+by cells of validation and test rows; measured by ``tests/speed/typical_seconds.py``."""
+
+
+def typical_seconds(
+    jobs: Iterable[FitSpec | TrialSpec], datasets: Iterable[DatasetUse]
+) -> dict[str, float]:
+    """Estimate seconds by key for each job from rows, features and classes of its data set; of an
+    unknown learner, as of the median learner."""
+    typical = json.loads(TYPICAL.read_text(encoding="utf-8"))
+    usual = [median(column) for column in zip(*typical.values(), strict=True)]
+    uses = {use.name: use for use in datasets}
+    estimates = {}
+    for job in jobs:
+        fit = isinstance(job, FitSpec)
+        name = job.learner_name if isinstance(job, FitSpec) else job.learner
+        use = uses.get(job.dataset, DatasetUse())
+        rows = sum(number for split, number in use.rows.items() if (split == "train") == fit)
+        cells = rows * use.features * (use.classes if use.classes > 2 else 1) / 1e6
+        start, slope = typical.get(name, usual)[:2] if fit else typical.get(name, usual)[2:]
+        estimates[job.key] = start + slope * cells
+    return estimates
+
+
 def resumed(plan: Plan, request: RunRequest) -> Plan:
     """Return a plan with the finished work of the request's store, its workers and times."""
     path = store_path(request.store)
@@ -187,6 +216,8 @@ def resumed(plan: Plan, request: RunRequest) -> Plan:
         executor=request.executor,
     )
     workers, threads = cores_for(request, len(trials_left(plan)))
-    recorded = store.durations() if store else []
-    expected = expected_seconds(jobs_left(plan), recorded)
-    return replace(plan, workers=workers, threads=threads, expected=expected)
+    jobs, recorded = jobs_left(plan), store.durations() if store else []
+    known = expected_seconds(jobs, recorded)
+    guessed = typical_seconds((job for job in jobs if job.key not in known), plan.datasets)
+    times = {"expected": known | guessed, "typical": frozenset(guessed)}
+    return replace(plan, workers=workers, threads=threads, **times)

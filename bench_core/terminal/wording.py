@@ -89,11 +89,17 @@ def in_brackets(ends: Interval, text: Callable[[float], str]) -> str:
     return "" if math.isnan(ends.low) else f" ({CONFIDENCE}: {interval(ends, text)})"
 
 
-def half(ends: Interval, decimals: int = 4) -> str:
-    """Format half the width of an interval of a metric: ``.0036``."""
+def half(ends: Interval, decimals: int = 4, value: float = math.nan) -> str:
+    """Format half the width of an interval of a metric: ``.0036``. If the ``value`` plus or minus
+    it would be below 0 or above 1 and the interval is not, format both sides: ``-.0928/+.0413``,
+    without one of 0."""
     width = (ends.high - ends.low) / 2
     if math.isnan(width):
         return "-"
+    if value - width < 0 <= ends.low or value + width > 1 >= ends.high:
+        sides = (f"{side:+.{decimals}f}" for side in (ends.low - value, ends.high - value))
+        shown = (side[0] + side[1:].removeprefix("0") for side in sides if float(side))
+        return "/".join(shown) or "0"
     if 0 < width < 0.5 * 10**-decimals:  # would be 0
         return f"{width:.0e}"
     return f"{width:.{decimals}f}".removeprefix("0") if width < 1 else f"{width:.3g}"

@@ -411,7 +411,7 @@ CELLS: dict[str, Callable[[Selection], str]] = {
     f"{CONFIDENCE} interval": lambda one: saving_ends(one.saved.interval),
     "sure": lambda one: "yes" if one.sure else _saving(one),
     "quality": _quality,
-    "±": lambda one: half(one.standing.interval),
+    "±": lambda one: half(one.standing.interval, value=one.quality),
     "validation quality": lambda one: quality(one.pick.valid_quality),
     "validation cost": lambda one: cost(one.pick.valid_cost),
     "audit": lambda one: one.audit,

@@ -133,7 +133,7 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles."""
     boards = panels.boards
-    yield ": ".join(heading(panels.info)), "bold"
+    yield from ((line, "bold") for line in heading(panels.info))
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
     tables = [panels.of(board) for board in boards]
@@ -265,9 +265,11 @@ def selection_line(board: Board) -> str:
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = f" in {one_line(board.unit)}" if board.unit else ""
+    priced = f"mean per row{unit}, for features {'and trees' if board.trees_paid else 'only'}"
+    if board.counted:
+        priced = "mean number of features per row"
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
-    paid = f", for features {'and trees' if board.trees_paid else 'only'}"
-    return f"{models}; figures are from test{over}. cost: mean per row{unit}{paid}{billed}{audit}."
+    return f"{models}; figures are from test{over}. cost: {priced}{billed}{audit}."
 
 
 def screen_table(panel: Panel, metric: str = "") -> Table:

@@ -118,7 +118,10 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
     document = json.loads(written(records.write_json, tmp_path))
     at_best = by_hand(document)["standings"][-1]
     ends = f"{at_best['low']:.4f} to {at_best['high']:.4f}"
-    width = f"{(at_best['high'] - at_best['low']) / 2:.4f}".removeprefix("0")
+    value, low, high = (at_best[name] for name in ("quality", "low", "high"))
+    assert value + (high - low) / 2 > 1 >= high  # so both sides are shown
+    sides = (f"{side:.4f}".removeprefix("0") for side in (value - low, high - value))
+    width = "-{}/+{}".format(*sides)
     _, data = of_page()
     cegb = [name for name, *_ in data["learners"]].index("cegb")
     curve = next(curve for curve in data["sets"][0]["views"][0]["curves"] if curve["l"] == cegb)
@@ -159,6 +162,11 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (half(Interval(0.7, 0.7072), 3), ".004"),
         (half(Interval(0.7, 0.7002), 3), "1e-04"),
         (half(Interval(1, 35.5)), "17.2"),
+        (half(Interval(0.8659, 1.0), value=0.9587), "-.0928/+.0413"),
+        (half(Interval(0.0, 0.03), 3, value=0.01), "-.010/+.020"),
+        (half(Interval(0.87, 1.0), value=1.0), "-.1300"),
+        (half(Interval(0.9, 0.98), value=0.95), ".0400"),
+        (half(Interval(0.8, 1.2), value=0.95), ".2000"),
         (half(Interval(math.nan, math.nan)), "-"),
         (quality(0.79904, 3), "0.799"),
     ],

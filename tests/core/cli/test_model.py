@@ -68,6 +68,25 @@ def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
     assert "the same as when exported" in checked.out
 
 
+def test_the_least_cost_of_an_answer_is_shown_with_the_answer_below_it(bench, tmp_path):
+    rng = np.random.default_rng(0)
+    true = rng.choice(3, 600, p=[0.2, 0.5, 0.3])
+    frame = pd.DataFrame({"f0": true + rng.normal(0, 0.2, 600), "f1": rng.normal(size=600)})
+    frame["label"] = np.array(["low", "middle", "high"])[true]
+    frame.to_csv("own.csv", index=False)
+    (tmp_path / "prices.csv").write_text("feature,price in EUR\nf0,0.4\nf1,2\n")
+    words = ("-d", "own.csv", "--label", "label", "--costs", "prices.csv", "--audit", "off")
+    assert bench("run", *words, "-l", "gbrt", "--set", "gbrt.trees=5").status == 0
+    assert bench("model", "export", "-o", "model").status == 0
+    model = load("model")
+    assert model.least_cap > 0
+    shown = bench("model", "show", "model").out
+    amount = f"{model.least_cap:.2f} EUR"
+    assert f"every answer costs at least {amount}; with less you get 'middle', the most" in shown
+    (answer,) = model.predict_rows({"f0": [2.0], "f1": [0.0]}, cap=0.1).scores
+    assert model.labels(answer[None]).tolist() == ["middle"]
+
+
 @pytest.mark.parametrize(
     ("words", "call"),
     [

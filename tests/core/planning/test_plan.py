@@ -10,6 +10,7 @@ from helpers.toys import Prefix
 
 from bench_core import Task
 from bench_core.api import plan
+from bench_core.planning.plan import typical_seconds
 
 PLUGINS = ("helpers.toys",)
 
@@ -293,9 +294,25 @@ def test_a_cost_file_reaches_the_trials(home):
     assert {*(f.costs for f in p.fits), *(t.costs for t in p.trials)} == {*p.costs}
 
 
-def test_the_time_is_unknown_before_anything_was_timed(home):
-    seen = made(data="toy-rank", learners="toy-prefix").estimate
-    assert seen == (2 * 7, 0, 0.0, 0.0)
+def test_before_anything_was_timed_the_time_is_from_rows_columns_and_classes(
+    home, tmp_path, monkeypatch
+):
+    typical = tmp_path / "typical.json"
+    typical.write_text('{"one": [1, 2, 3, 4], "two": [3, 4, 5, 6], "three": [9, 9, 9, 9]}')
+    monkeypatch.setattr("bench_core.planning.plan.TYPICAL", typical)
+    p = made(data="toy-rank", learners="toy-prefix")
+    (use,) = p.datasets
+    train, rest = use.rows["train"], use.rows["valid"] + use.rows["test"]
+    expected = {f.key: 3 + 4 * train * use.features / 1e6 for f in p.fits}
+    expected |= {t.key: 5 + 6 * rest * use.features / 1e6 for t in p.trials}
+    assert p.expected == pytest.approx(expected)  # of an unknown learner: the medians
+    assert p.typical == expected.keys()
+    assert (p.estimate.jobs, p.estimate.recorded) == (2 * 7, 0)
+    uses = [replace(use, classes=3)]
+    own = [replace(p.fits[0], learner_name="one")]
+    assert typical_seconds(own, uses) == pytest.approx(
+        {own[0].key: 1 + 2 * 3 * train * use.features / 1e6}
+    )
 
 
 def reference(plan):

@@ -1,0 +1,66 @@
+"""Measure the typical times of ``bench plan``: seconds of a fit and of a trial of each learner.
+
+``python tests/speed/typical_seconds.py`` writes ``bench_core/planning/typical_seconds.json``. Each
+learner runs with one setting on two generated tables; a line through both times gives seconds at no
+cells and seconds per million cells.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import bench_core
+from bench_core.planning.plan import TYPICAL
+from bench_core.results.store import Store
+
+SHAPES = ((1500, 10), (15_000, 30))
+LIMIT = 90.0  # seconds of a job
+
+
+def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, columns)).astype(np.float32)
+    score = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * np.abs(X[:, 3]) + 0.5 * rng.normal(size=rows)
+    return X, (score > 0.4).astype(int)
+
+
+def measured() -> dict[str, list[list[float]]]:
+    """Return the fits' and trials' times of each learner, with their cells, by learner."""
+    times: dict[str, list[list[float]]] = {}
+    for rows, columns in SHAPES:
+        X, y = table(rows, columns)
+        with tempfile.TemporaryDirectory() as folder:
+            store = Path(folder, "bench.db")
+            bench_core.run(
+                X, y, learners="all", configs=1, timeout=LIMIT, store=store, threads=1, audit="off"
+            )
+            by_learner: dict[str, list[tuple[float, float]]] = {}
+            for _, learner, fit, trial in Store(store).durations():
+                by_learner.setdefault(learner, []).append((fit, trial))
+        for learner, pairs in by_learner.items():
+            fit, trial = (median(times) for times in zip(*pairs, strict=True))
+            times.setdefault(learner, []).append([rows * columns / 1e6, fit, trial])
+    return times
+
+
+def line(cells: list[float], seconds: list[float]) -> list[float]:
+    """Return seconds at no cells, and per million cells."""
+    slope = (seconds[-1] - seconds[0]) / (cells[-1] - cells[0]) if len(cells) > 1 else 0.0
+    slope = max(slope, 0.0) if len(cells) > 1 else seconds[0] / cells[0]
+    start = max(seconds[0] - slope * cells[0], 0.05)
+    return [float(f"{start:.2g}"), float(f"{slope:.2g}")]
+
+
+if __name__ == "__main__":
+    found = {}
+    for learner, rows in sorted(measured().items()):
+        cells, fits, trials = map(list, zip(*rows, strict=True))
+        found[learner] = [
+            *line([0.6 * c for c in cells], fits),
+            *line([0.4 * c for c in cells], trials),
+        ]
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in found.items())
+    TYPICAL.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
