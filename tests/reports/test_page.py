@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.page import headline, linked, overview, page, policy_hash, public
+from bench_reports.page import headline, linked, overview, page, policy_hash, public, unbroken
 from bench_reports.page_data import PLACES, affordable, bought, places, views
 from helpers import example, page_run
 
@@ -336,6 +336,13 @@ def test_addresses_are_links_and_nothing_else_is():
     assert made == (
         'see <a href="https://example.org/a?b=1&amp;c=2" rel="noreferrer">'
         "https://example.org/a?b=1&amp;c=2</a>, not &lt;javascript:x&gt;"
+    )
+
+
+def test_an_option_is_never_broken_and_text_stays_text():
+    made = unbroken("<b>: judge by --metric auc (--error-costs) - or")
+    assert made == (
+        "&lt;b&gt;: judge by <span>--metric</span> auc (<span>--error-costs</span>) - or"
     )
 
 
