@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -137,7 +138,10 @@ class Verbs(click.Group):
         """Resolve as click does, but suggest similar names for an unknown verb."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise click.UsageError(unknown("verb", args[0], self.list_commands(ctx)), ctx)
-        return super().resolve_command(ctx, args)
+        verb, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:  # not to complete a word
+            check_once(command, verb, rest, ctx)
+        return verb, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs under their headings."""
@@ -145,6 +149,29 @@ class Verbs(click.Group):
             commands = ((verb, self.get_command(ctx, verb)) for verb in verbs)
             with formatter.section(title):
                 formatter.write_dl([(v, c.get_short_help_str(200)) for v, c in commands if c])
+
+
+def check_once(
+    command: click.Command, name: str | None, args: Sequence[str], parent: click.Context
+) -> None:
+    """Raise click's UsageError if ``args`` give an option two values, of which click would take the
+    last. Options that may be repeated, flags and equal values pass."""
+    every = copy(command)
+    every.params = [copy(param) for param in command.params]
+    single = [p for p in every.params if isinstance(p, click.Option) and not (p.is_flag or p.count)]
+    single = [option for option in single if not option.multiple]
+    for option in single:
+        option.multiple = True  # the parser keeps all values
+    context = command.context_class(command, parent, name, **command.context_settings)
+    values, rest, _ = every.make_parser(context).parse_args([*args])
+    for option in single:
+        if len(given := {*map(str, values.get(str(option.name), ()))}) > 1:
+            twice = f"{option.opts[-1]} is given {len(given)} values, but takes one"
+            raise click.UsageError(f"{twice}: keep one of them", context)
+    if isinstance(command, click.Group) and rest:
+        verb, inner, rest = command.resolve_command(context, rest)
+        if inner is not None:
+            check_once(inner, verb, rest, context)
 
 
 def _fail(fault: UsageError) -> NoReturn:

@@ -123,8 +123,14 @@ def budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
     about = "Costs per row; 'cap 20' names the kind."
     kinds = click.Choice(KINDS)
     words = "Cost that a budget limits: the mean, or the cost of every row."
+
+    def budgets(_: click.Context, __: click.Parameter, given: Iterable[str]) -> str | None:
+        return ",".join(given) if given else None
+
     added: Decorator = together(
-        click.option("-b", "--budget", metavar="COST,...", help=about),
+        click.option(
+            *("-b", "--budget"), multiple=True, callback=budgets, metavar="COST,...", help=about
+        ),
         click.option("--budget-kind", type=kinds, default=KINDS[0], show_default=True, help=words),
     )
     made: Callable[..., Any] = added(command)

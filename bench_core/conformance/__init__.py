@@ -45,7 +45,7 @@ from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.parameters import expand
-from bench_core.planning.resolve_learners import parse_setting, with_setting
+from bench_core.planning.resolve_learners import parse_settings, with_setting
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Source
 
@@ -168,7 +168,7 @@ def chosen_cases(
     """
     # name -> its parameters, as {"miser": {"trees": 5}}
     tables: dict[str, dict[str, Any]] = {}
-    for setting in map(parse_setting, settings):
+    for setting in parse_settings(settings):
         with blaming(setting.given):
             table = tables.get(setting.owner, {})
             tables[setting.owner] = with_setting(table, setting.path, setting.value)

@@ -31,7 +31,7 @@ from bench_core.planning.resolve_learners import (
     check_owners,
     choose_learners,
     default_reference,
-    parse_setting,
+    parse_settings,
 )
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
@@ -91,7 +91,7 @@ class _Planner:
     def plan(self) -> Plan:
         request, registry, suite = self.request, self.registry, self.suite
         profile = suite.profile(request.profile)
-        settings = tuple(map(parse_setting, request.settings))
+        settings = parse_settings(request.settings)
         learners_on = partial(choose_learners, request, suite, registry, settings, self.note)
         learners = learners_on()
         source = DataFolder(request.data_dir or None)

@@ -82,6 +82,18 @@ def parse_setting(text: str) -> Override:
     return Override(owner, tuple(path), taken, text)
 
 
+def parse_settings(texts: Iterable[str]) -> tuple[Override, ...]:
+    """Parse settings. Raises UsageError if two give a parameter different values."""
+    settings: dict[tuple[str, ...], Override] = {}
+    for text in texts:
+        setting = parse_setting(text)
+        before = settings.setdefault((setting.owner, *setting.path), setting)
+        if before.value != setting.value:
+            grid = f"a list is a grid: {'.'.join((setting.owner, *setting.path))}=[...]"
+            raise UsageError(f"{before.given} and {setting.given}: keep one of them ({grid})")
+    return tuple(settings.values())
+
+
 def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     """Copy a table and replace the value at a (nested) path."""
     key, *rest = path

@@ -75,7 +75,11 @@ REFUSED = {  # words of the one line, separated by bars
     "show 7q9x": "known: aaco,|and 1|more; see",
     "run --workers 0": "--workers",
     "run --label y": "--data FILE",
-    **{f"TABLE {flag} ''": f"{flag}|leave the option out"
+    "run --label y --data rows.svm --label z": "run: --label is given 2 values|keep one of them",
+    "run -w 1 --workers 2 -w 3": "run: --workers is given 3 values",
+    "EXPORT --learner toy --learner gbrt": "model export: --learner is given 2 values",
+    "SVM --set gbrt.trees=3": "--set gbrt.trees=2 and --set gbrt.trees=3|keep one|gbrt.trees=[...]",
+    **{f"run {flag} ''": f"{flag}|leave the option out"
        for flag in ("--learners", "--data", "--metric", "--seeds", "-p", "--label", "--query",
                     "--task", "--costs", "--unit", "--suite", "--test")},
     # files
@@ -84,7 +88,7 @@ REFUSED = {  # words of the one line, separated by bars
     "run --data short.svm": "short.svm.query|76|80 rows|side-car",
     "run --data free.csv": "free.csv, column 'd'|60|--drop",
     "SVM --test tset.svm": "tset.svm|no such file|check the name",
-    "TABLE --task ranking": "data.csv|queries|--query",
+    "run --data data.csv --label label --task ranking": "data.csv|queries|--query",
     "run --data data.csv --label lable": "data.csv, line 1|--label|did you mean label?",
     "TABLE --costs short.csv": "short.csv: feature 'c'|not used: 'z'",
     "TABLE --costs broken.json": "broken.json, line 3|JSON|correct it",
@@ -111,7 +115,7 @@ REFUSED = {  # words of the one line, separated by bars
        for words in ("--cv 5", "--drop x", "--unit ms", "--group a:1")},
     # options that contradict the data or each other
     "SVM --set gbrt.tree=3": "--set gbrt.tree=3|did you mean trees?",
-    "SVM --set gbrt.trees=-1": "--set gbrt.trees=-1|at least 0",
+    "run --data rows.svm -l gbrt --set gbrt.trees=-1": "--set gbrt.trees=-1|at least 0",
     "SVM --set miser.trees=3": "--set miser.trees=3|--learners",
     "SVM -m ndgc@5": "'ndgc|ndcg",
     "SVM -m auc": "auc|ranking|rows.svm|ndcg",

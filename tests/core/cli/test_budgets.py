@@ -96,6 +96,8 @@ def test_compare_takes_several_budgets_of_a_kind(bench, material):
     assert titles[0].startswith("data.csv: accuracy at a cost of 11 for every row, 1 repeat of")
     assert titles[1].startswith("data.csv: accuracy at a cost of 13 for every row, 1 repeat of")
     assert titles[2].startswith("data.csv: accuracy at a cost of 20 for every row, 1 repeat of")
+    repeated = ("--budget", "11", "-b", "13,20", "--budget-kind", "cap")
+    assert bench("compare", "toy", "gbrt", *repeated).out == ended.out
     ended = bench("compare", "toy", "gbrt", "--budget", "9.99")
     assert "data.csv: accuracy at a cost of 9.99 on average" in ended.out
     assert "toy and gbrt show no difference" in ended.out  # both constant: a purchase costs 10

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from bench_reports.best import run_command
+from helpers.commands import QUICK
 
+from bench_core.cli import app
 from bench_core.cli.app import SECTIONS
 from bench_core.cli.options import STORE as USUAL
 from bench_core.planning.request import command, shell_line
@@ -59,6 +62,29 @@ def test_each_verb_has_examples_and_shows_tracebacks_on_demand(bench, verb):
     shown = bench(verb, "--help").out
     assert f"  bench {verb} " in shown
     assert "--debug" in shown
+
+
+def single_valued(command, words=()):
+    """Each option of a command, and of the commands of a group, that has one value."""
+    context = click.Context(command)
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        yield from single_valued(command.get_command(context, name), (*words, name))
+    for param in command.params:
+        if isinstance(param, click.Option) and not (param.is_flag or param.multiple):
+            yield *words, param.opts[0], "one", param.opts[-1], "two"
+
+
+def test_no_option_takes_the_last_of_two_values(bench):
+    every = [*single_valued(app.bench)]
+    assert {words[0] for words in every} >= {"run", "model", "cost", "claims"}
+    for words in every:
+        assert f"{words[-2]} is given 2 values, but takes one: keep one" in bench(*words).err, words
+
+
+def test_an_option_of_several_values_and_an_equal_value_may_be_repeated(bench, material):
+    twice = ("-l", "toy", "--set", "toy.columns=1", "--label", "label") * 2
+    ended = bench("plan", *QUICK, *twice)
+    assert ended.status == 0, ended.err
 
 
 def test_a_short_option_means_the_same_in_every_verb(bench):
