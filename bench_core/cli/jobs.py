@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_core.cli import options
+from bench_core.cli.outputs import check_outputs
 from bench_core.cli.run import asked_for, failures, following, run_options, summary
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import shell_word
-from bench_core.terminal.tables import Table, check_output, complain, deliver
+from bench_core.terminal.tables import Table, complain, deliver
 from bench_core.terminal.wording import count, duration
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def plan_command(jobs: int | None, output: Path | None, **arguments: Any) -> int
     if jobs and output is None:
         raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
     if not jobs and output is not None:
-        files = request.data, (request.valid, request.test, request.costs, request.error_costs)
-        check_output(output, chain(*files))
+        check_outputs("output")
     with following() as show:
         plan = planned(request, registry_of(request), show)
     # a suite may name the executor

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.outputs import check_replaced
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
@@ -102,6 +103,7 @@ def export_command(
     from bench_core.serving.folder import check_folder, write_as
 
     check_folder(output)
+    check_replaced(output)
     registry = options.registry(plugins)  # makes their classes importable
     write = registry.export(written)
     info, frame = finished(store, run)

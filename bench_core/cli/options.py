@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from bench_core.cli.outputs import guarded
 from bench_core.errors import UsageError
 from bench_core.option_fields import FLAG, TEXTS, Form, options_of
 from bench_core.planning.request import RunRequest, shell_word
@@ -189,8 +190,14 @@ def flag(name: str) -> bool:
 plugins_option = request_option("plugins")
 store_option = request_option("store")
 data_dir_option = request_option("data_dir")
-output_option = click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of the terminal."
+output_option = together(
+    click.option(
+        *("-o", "--output"),
+        type=FILE,
+        metavar="FILE",
+        help="Write to this file instead of the terminal.",
+    ),
+    guarded("output"),
 )
 no_progress_option = _flag("--no-progress", help="Show no progress bars or lines.")
 quiet_option = _flag("-q", "--quiet", help="Show only the result.")

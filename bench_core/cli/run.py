@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.outputs import guarded
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import Budget, limits_of
-from bench_core.terminal.tables import check_output, complain, on_terminal, write_text
+from bench_core.terminal.tables import complain, on_terminal, write_text
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def failures(result: RunResult) -> list[str]:
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
 )
+@guarded("plot")
 @options.names_option("--columns", help="Columns of tables, such as 'quality,±,saving,<= 20'.")
 @click.option(
     "--against",
@@ -318,7 +320,6 @@ def audit_command(run: str, output: Path | None, **arguments: Any) -> int:
     """
     from bench_core.execution.orchestration import audited
 
-    check_output(output)
     with doing_again("", run, **arguments) as (asked, show):
         result = audited(run, asked, show)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.outputs import check_outputs
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.terminal.tables import Table, check_output, deliver, write_text
+from bench_core.terminal.tables import Table, deliver, write_text
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
@@ -128,8 +129,8 @@ def measure_command(
     from bench_measure.pipelines import is_pipeline, pipeline_extractors
     from bench_measure.timing import cost_document, measure
 
-    check_output(output, inputs)
     options.find_plugins_here()
+    check_outputs("output", modules=[name.partition(":")[0] for name in (target, load)])
     loader = load_object(load) if load else lambda path: path
     examples: Sequence[Any]
     if is_pipeline(pipeline := load_object(target)):

@@ -10,7 +10,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import UsageError, printable, require
-from bench_core.terminal.tables import Table, check_output, console, deliver, show
+from bench_core.terminal.tables import Table, console, deliver, show
 from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import costs_in, named_datasets
 
@@ -80,7 +80,6 @@ def command(
     from bench_core.results.budgets import Target
     from bench_core.results.store import Store
 
-    check_output(output)
     info, frame = finished(store, run)
     kept, lines = Store(store), []
     panels: dict[str, list[Purchase]] = {}

@@ -57,6 +57,12 @@ FILES = {
     "shared.json": '{"costs": {"a": 1, "b": 1, "c": 2}, "shared": [["a", "b"]]}',
     "own.toml": SUITE.format(learner="gbrt"),
     "gbdt.toml": SUITE.format(learner="gbdt"),
+    "priced.toml": f'costs = "short.csv"\n{SUITE.format(learner="gbrt")}',
+    "other/part.csv": "a,b,c,label\n1,2,3,0\n2,2,3,1\n",
+    "home/datasets.toml": '[described]\nfile = "rows.csv"\ntask = "binary"\ncosts = "prices.csv"\n',
+    **dict.fromkeys(("home/rows.csv", "home/prices.csv", "home/x/spambase.data"), "a,1\n"),
+    "extract.py": "def length(path):\n    return 1.0\n",
+    "older/model.json": "{}",
     "raises.py": "raise RuntimeError('no\\nluck')\n",
     "hookless.py": "x = 1\n",
     "other/letter.txt": "dear reader",
@@ -203,8 +209,37 @@ REFUSED = {  # words of the one line, separated by bars
     "report -o b.md --plot c.jpg": "c.jpg|.pdf",
     "plan QUICK -l toy --jobs 2": "-o",
     "plan QUICK -l toy -o .": "folder",
-    "plan DATA -o data.csv": "data.csv|this command reads it; name another",
-    "plan DATA --costs costs.csv -o costs.csv": "costs.csv|this command reads it",
+    **{f"{words} -o {file}": f"cannot write {file}: this command reads it; name another file"
+       for words, file in {
+           "plan DATA": "data.csv",
+           "TABLE": "data.csv",
+           "TABLE --test other/part.csv": "other/part.csv",
+           "plan DATA --costs costs.csv": "costs.csv",
+           "TABLE --costs costs.csv": "costs.csv",
+           "TABLE --error-costs costs.csv": "costs.csv",
+           "run --suite priced.toml": "short.csv",
+           "plan --suite priced.toml": "short.csv",
+           "REPRICE --costs new.csv": "new.csv",
+           "report --store board.html": "board.html",
+           "best --store board.html": "board.html",
+           "features --store board.html": "board.html",
+           "compare toy gbrt --store board.html": "board.html",
+           "claims --store board.html": "board.html",
+           "list runs --store board.html": "board.html",
+           "audit -p mine": STORE,
+           "log": STORE,
+           "export -f csv": f"{STORE}-wal",
+           "show toy -p mine": "mine.py",
+           "cost measure extract:length -i other": "extract.py",
+           "cost measure extract:length -i other/letter.txt": "other/letter.txt",
+           "cost measure extract:length --input other": "other/letter.txt",
+       }.items()},
+    "plan DATA --data-dir home -o home/rows.csv": "it is a file of data set described",
+    "run -d described --data-dir home -o home/prices.csv": "it is a file of data set described",
+    "list learners --data-dir home -o home/datasets.toml": "it describes data sets; name another",
+    "list learners --data-dir home -o home/x/spambase.data": "it is a file of data set spambase",
+    "report --store curve.svg --plot curve.svg": "curve.svg: this command reads it; name another",
+    "model export --store older/bench.db -o older": "older/bench.db there; name another folder",
     "run --data dump.sql": "dump.sql: a dump of SQL|save its rows as CSV",
     "run --data data.csv --label Label": "did you mean label?",
     "work jobs/1": "jobs/1.json: not a job file",
@@ -237,7 +272,7 @@ def kept(tmp_path_factory):
     """A folder with files, a store with one run, and their prepared data."""
     folder = tmp_path_factory.mktemp("kept")
     for name, content in FILES.items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     write_csv(folder / "data.csv")
     (folder / "costs.csv").write_text("a,10\nb,5\nc,1\n")
@@ -250,6 +285,8 @@ def kept(tmp_path_factory):
         with pytest.raises(SystemExit) as end:
             main(["run", *QUICK, *learners, "--quiet", "--store", STORE])
     assert end.value.code == 0
+    for name in ("board.html", "curve.svg", "older/bench.db"):
+        shutil.copy(folder / STORE, folder / name)
     return folder
 
 
