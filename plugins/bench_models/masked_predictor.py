@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 MOST_SETS, AT_ONCE = 4096, 1 << 18
 """Most sets of purchases whose losses are computed together; scores held for them at a time."""
+SHARED = 4
+"""Sets of purchases per row from which on they are walked together."""
 CHUNK, PATIENCE, LEAST_FALL = 20, 2, 1e-3
 """Least iterations between two checks on the validation rows. Boosting ends after so many checks
 without a relative fall of the loss by at least the last figure."""
@@ -86,6 +88,21 @@ class MaskedTrees(Stored):
         more = trees.missing_left, trees.value, trees.output, nodes, total
         add_all_sets(cells, marks, np.append(shown_by, self.marked), *own, *more)
         return total
+
+    def of_sets(
+        self, X: Float32Array, row: IntArray, bought: BoolArray, shown_by: IntArray
+    ) -> FloatArray:
+        """Sums (p, K) of rows ``row`` (p,) of X (n, d) with purchases (p, k), as ``scores`` gives
+        them; fast where neighbours are the same row. ``shown_by`` is as in ``of_all_sets``."""
+        from bench_models.masked_predictor_kernels import add_sets
+
+        trees, marks = self.ensemble, len(self.marked)
+        total = np.repeat(trees.base[:, None], len(row), axis=1)
+        cells = with_marks(X, np.ones((len(X), bought.shape[1]), dtype=bool), self.marked)
+        own = trees.start, trees.feature, trees.threshold, trees.left, trees.right
+        more = trees.missing_left, trees.value, trees.output, total
+        add_sets(cells, marks, np.append(shown_by, self.marked), row, bought, *own, *more)
+        return total.T
 
     def evaluated(self, prices: Prices) -> Evaluated:
         """The most splits and trees that a row passes."""
@@ -133,6 +150,28 @@ class MaskedPredictor(Stored):
                 losses = self.loss(self._shaped(sums), np.repeat(y[rows], 1 << k))
                 table[rows] = losses.reshape(len(rows), -1)
         return table
+
+    def losses_of_sets(
+        self,
+        X: Float32Array,
+        y: FloatArray,
+        part_of: IntArray,
+        row: IntArray,
+        bought: BoolArray,
+        prices: Prices,
+    ) -> FloatArray:
+        """The losses (p,) of ``cross_fitted`` scores of rows ``row`` (p,) of X (n, d) with
+        purchases (p, k)."""
+        shown, scores = shown_by(prices), np.empty((len(row), self.whole.outputs))
+        fast = isinstance(self.whole, MaskedTrees) and (shown >= -1).all()
+        if not fast or len(row) < SHARED * len(np.unique(row)):
+            cells = masked(X[row], bought, Purchases.of(prices), prices)
+            return self.loss(self.cross_fitted(cells, bought, part_of[row]), y[row])
+        order = np.argsort(row, kind="stable")
+        for k, trees in enumerate(self.without):
+            those = order[part_of[row[order]] == k]
+            scores[those] = trees.of_sets(X, row[those], bought[those], shown)
+        return self.loss(self._shaped(scores), y[row])
 
     def loss(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """The loss (n,) of scores (n,) or (n, K): nats for classes, else half squared errors."""

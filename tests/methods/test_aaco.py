@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from bench_methods.aaco import Aaco, AacoTree, planning
+from bench_methods.aaco import Aaco, AacoTree
 from bench_methods.aaco.imitation import Imitation, Trajectories, boost_choices
 from bench_methods.aaco.kernels import nearest
 from bench_methods.aaco.planning import Oracle
@@ -61,8 +61,7 @@ def test_what_is_worth_nothing_alone_is_bought_first():
     assert (one.bills["path"].order[:, 0] == STOP).all()
 
 
-def test_plans_are_the_best_of_all_sets(monkeypatch):
-    monkeypatch.setattr(planning, "KEPT", 7)  # sets are asked for again and forgotten
+def test_plans_are_the_best_of_all_sets():
     price = np.array([0.5, 1.0, 2.0, 0.7])
     policy = fitted(price, candidates=200, neighbours=15, rows=200).policy
     assert isinstance(policy, Oracle)

@@ -39,6 +39,29 @@ def test_a_cap_is_spent_on_what_can_be_paid():
     assert prediction.bills["path"].acquired.unpack().tolist() == [[False, True, True, True]] * 5
 
 
+def test_sets_of_a_row_that_are_walked_together_have_the_losses_of_single_ones():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 7)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    # features 1 and 2 have one sensor, feature 6 needs none
+    start, needed = np.array([0, 1, 2, 3, 4, 5, 6, 6]), np.array([0, 1, 1, 2, 3, 4])
+    groups = Prices(
+        start.astype(np.int32), needed.astype(np.int32), np.array([1.0, 2.0, 0, 1, 1]), np.ones(7)
+    )
+    for prices in (groups, Prices.additive(np.ones(7))):
+        for classes, task in ((2, Task.BINARY), (3, Task.MULTICLASS)):
+            rows = Examples(X, rng.integers(0, classes, 300).astype(np.float64))
+            learner, context = MaskedGbrt(trees=20, parts=3), FakeContext(task, classes)
+            predictor = learner.fit(rows, rows, prices, context).policy.predictor
+            part, purchases = rng.integers(0, 3, 300), Purchases.of(prices)
+            row = rng.permutation(np.repeat(rng.choice(300, 40, replace=False), 150))
+            made = rng.random((len(row), len(purchases))) < rng.random((len(row), 1))
+            found = predictor.losses_of_sets(X, rows.y, part, row, made, prices)
+            cells = masked(X[row], made, purchases, prices)
+            single = predictor.loss(predictor.cross_fitted(cells, made, part[row]), rows.y[row])
+            assert (found == single).all()
+
+
 def test_losses_of_all_sets_are_those_of_single_sets():
     rng, price = np.random.default_rng(0), Prices.additive(np.array([1.0, 2.0, 0.0, 1.0]))
     X = rng.normal(size=(300, 4)).astype(np.float32)

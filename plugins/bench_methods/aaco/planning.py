@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,12 @@ FIRST_ROWS = 1000  # training rows for planning the first purchase
 POOL, POOL_ROWS = 400, 300  # random sets of the pool; rows with their own best sets in it
 WIDE = 100  # candidate purchases in a step of a row's own best set
 BLOCK = 1 << 16  # masked rows per prediction
-KEPT = 4096  # sets with cached losses
+AT_ONCE = 1 << 26  # purchases in sets of training rows whose losses are computed together
+QUESTIONS = 3  # of a plan
+
+Question = tuple[IntArray, BoolArray]
+"""Training rows (p, c) and sets (p, k), whose mean losses (p,) a plan needs."""
+Plan = Generator[Question, FloatArray, tuple[IntArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +57,8 @@ class NeighbourRows(PredictorPolicy):
         losses = np.empty(len(row))
         for start in range(0, len(row), BLOCK):
             those = slice(start, start + BLOCK)
-            own, made = row[those], bought[those]
-            cells = masked(self.X[own], made, self.purchases, self.prices)
-            scores = self.predictor.cross_fitted(cells, made, self.part[own])
-            losses[those] = self.predictor.loss(scores, self.y[own])
+            data = self.X, self.y, self.part, row[those], bought[those], self.prices
+            losses[those] = self.predictor.losses_of_sets(*data)
         return losses
 
     def price_of(self, bought: BoolArray) -> FloatArray:
@@ -140,7 +143,7 @@ class Oracle(NeighbourRows):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """First purchase of each row's best plan, or ``STOP``, (n,)."""
-        return self.plan(cells, bought, left, stop, np.full(len(cells), -1))[0]
+        return self.plan(cells, bought, left, stop, np.full(len(cells), -1), weigh=False)[0]
 
     def plan(
         self,
@@ -149,9 +152,11 @@ class Oracle(NeighbourRows):
         left: FloatArray,
         stop: float,
         skip: IntArray,
+        weigh: bool = True,
     ) -> tuple[IntArray, FloatArray]:
         """Like ``act``, with the cost of a wrong choice (n,): its mean over stopping and each
-        purchase alone. Training row ``skip`` (n,) is not a neighbour."""
+        purchase alone, or over those worth a look (``weigh=False``, faster). Training row ``skip``
+        (n,) is not a neighbour."""
         chosen, regret = np.full(len(cells), STOP), np.zeros(len(cells))
         blind = ~visible(bought, self.purchases, self.prices).any(axis=1)
         for money in np.unique(left[blind]).tolist():
@@ -164,11 +169,36 @@ class Oracle(NeighbourRows):
         state = left[seen, None].view(np.uint8), np.packbits(bought[seen], axis=1)
         _, group = np.unique(np.hstack(state), axis=0, return_inverse=True)
         group = group.reshape(-1)
-        for number in range(group.max(initial=-1) + 1):
-            members = np.flatnonzero(group == number)
-            at = seen[members]
-            chosen[at], regret[at] = self._of_equal(bought[at[0]], near[members], left[at[0]], stop)
+        order = np.argsort(group, kind="stable")
+        sets = len(self.purchases) + self.candidates + self.neighbours  # most of a row
+        size = max(1, AT_ONCE // (sets * self.neighbours * len(self.purchases)))
+        for start in range(0, len(order), size):
+            some = order[start : start + size]
+            members = np.split(some, np.flatnonzero(np.diff(group[some])) + 1)
+            plans = [
+                self._of_equal(bought[seen[row[0]]], near[row], left[seen[row[0]]], stop, weigh)
+                for row in members
+            ]
+            for row, found in zip(members, self._together(plans), strict=True):
+                chosen[seen[row]], regret[seen[row]] = found
         return chosen, regret
+
+    def _together(self, plans: Sequence[Plan]) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield the results of plans. The losses that all of them need next are computed
+        together."""
+        questions = [next(plan) for plan in plans]
+        for step in range(QUESTIONS):
+            near, sets = map(np.concatenate, zip(*questions, strict=True))
+            means = self._means(near, sets)
+            ends = np.cumsum([len(rows) for rows, _ in questions])[:-1]
+            answers = zip(plans, np.split(means, ends), strict=True)
+            if step < QUESTIONS - 1:
+                questions = [plan.send(mean) for plan, mean in answers]
+        for plan, mean in answers:
+            try:
+                plan.send(mean)
+            except StopIteration as end:
+                yield end.value
 
     def _nearest(self, cells: Float32Array, skip: IntArray, among: int) -> IntArray:
         from bench_methods.aaco.kernels import nearest
@@ -178,42 +208,54 @@ class Oracle(NeighbourRows):
         return np.asarray(nearest(self.z[:among], z, skip, count))
 
     def _of_equal(
-        self, past: BoolArray, near: IntArray, left: float, stop: float
-    ) -> tuple[IntArray, FloatArray]:
+        self, past: BoolArray, near: IntArray, left: float, stop: float, weigh: bool
+    ) -> Plan:
         """``plan`` of rows with the same purchases ``past`` (k,), ``left`` and ``near`` (g, c)."""
-        sets = self._shared(past)
+        sets, g = self._shared(past), len(near)
         extra = self.price_of(sets) - self.price_of(past[None])
-        fits = extra <= left
-        fits[0] = True
-        sets, extra = sets[fits], extra[fits]
-        some, place = np.unique(near, return_inverse=True)
-        losses = self._recalled(np.tile(some, (len(sets), 1)), sets).T.copy()
-        mean = losses[place.reshape(near.shape)].mean(axis=1)  # (g, c)
+        stopped = yield near, np.tile(past, (g, 1))
+        row, proposal, value = yield from self._proposals(past, near, left, stop, stopped)
+        least = stopped.copy()
+        least[row] = np.minimum(least[row], value)
+        # losses are not negative: sets that cost more than the best plan so far are worse
+        wanted = (extra <= left) & (weigh | (stop * extra <= least[:, None]))
+        wanted[:, 0] = True
+        mean = np.full((g, len(sets)), np.inf)
+        which, at = np.nonzero(wanted)
+        mean[which, at] = yield near[which], sets[at]
         score = mean + stop * extra
-        best = score.argmin(axis=1)
-        plan, least = sets[best], score.min(axis=1)
-        best_sets, cost = self._own_best(past, some, left, stop)
-        _, first, kind = np.unique(
-            np.packbits(best_sets, axis=1), axis=0, return_index=True, return_inverse=True
-        )
-        # each row's proposals: its neighbours' own best sets, without copies
-        pair = np.repeat(np.arange(len(near)), near.shape[1]) * len(first)
-        row, at = np.divmod(np.unique(pair + kind.reshape(-1)[place.reshape(-1)]), len(first))
-        more = (best_sets[first[at]] & ~past).any(axis=1)
-        row, at = row[more], first[at[more]]
-        value = self._recalled(near[row], best_sets[at]).mean(axis=1) + stop * cost[at]
-        order = np.lexsort((-np.arange(len(row)), value, row))
-        order = order[np.diff(row[order], prepend=-1) > 0]  # the best of each row
-        order = order[value[order] < least[row[order]]]
-        plan[row[order]], least[row[order]] = best_sets[at[order]], value[order]
+        plan, least = sets[score.argmin(axis=1)], score.min(axis=1)
+        better = value < least[row]
+        plan[row[better]], least[row[better]] = proposal[better], value[better]
         new = plan & ~past
         single = np.full(new.shape, np.inf)
         ones = np.flatnonzero((sets & ~past).sum(axis=1) == 1)
         single[:, (sets[ones] & ~past).argmax(axis=1)] = mean[:, ones]
         chosen = np.where(new, single, np.inf).argmin(axis=1)
-        few = (sets & ~past).sum(axis=1) <= 1
-        regret = (score[:, few] - least[:, None]).sum(axis=1)
-        return np.where(new.any(axis=1), chosen, STOP), regret / few.sum()
+        few = wanted & ((sets & ~past).sum(axis=1) <= 1)
+        regret = np.where(few, score - least[:, None], 0.0).sum(axis=1) / few.sum(axis=1)
+        return np.where(new.any(axis=1), chosen, STOP), regret
+
+    def _proposals(
+        self, past: BoolArray, near: IntArray, left: float, stop: float, most: FloatArray
+    ) -> Generator[Question, FloatArray, tuple[IntArray, BoolArray, FloatArray]]:
+        """Rows (p,), each once, with the best (p, k) of their neighbours' own best sets after
+        ``past``, and its value (p,), for rows where it may be below ``most`` (g,)."""
+        some, place = np.unique(near, return_inverse=True)
+        sets, cost = self._own_best(past, some, left, stop)
+        _, first, kind = np.unique(
+            np.packbits(sets, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        pair = np.repeat(np.arange(len(near)), near.shape[1]) * len(first)
+        row, at = np.divmod(np.unique(pair + kind.reshape(-1)[place.reshape(-1)]), len(first))
+        at = first[at]
+        more = (sets[at] & ~past).any(axis=1) & (stop * cost[at] <= most[row])
+        row, at = row[more], at[more]
+        value = yield near[row], sets[at]
+        value += stop * cost[at]
+        order = np.lexsort((-np.arange(len(row)), value, row))
+        order = order[np.diff(row[order], prepend=-1) > 0]  # the best of each row
+        return row[order], sets[at[order]], value[order]
 
     def _shared(self, past: BoolArray) -> BoolArray:
         """Candidates (c, k) after ``past``: itself, one more purchase, random further ones."""
@@ -243,30 +285,17 @@ class Oracle(NeighbourRows):
             extra[better] = price[better]
         return best, extra
 
-    def _recalled(self, row: IntArray, sets: BoolArray) -> FloatArray:
-        """Losses (p, c) of rows (p, c) with sets (p, k), cached, as all prices of cost need the
-        same ones."""
+    def _means(self, near: IntArray, sets: BoolArray) -> FloatArray:
+        """Mean losses (p,) of training rows ``near`` (p, c) with sets (p, k)."""
         if self.every is not None:
-            return np.asarray(self.every[row, code_of(sets)[:, None]])
-        losses, (places, table) = np.empty(row.shape), self._kept
-        for start in range(0, len(sets), KEPT):
-            block, rows = sets[start : start + KEPT], row[start : start + KEPT]
-            if len(places) + len(block) > KEPT:
-                places.clear()
-                table.fill(np.nan)
-            codes = map(bytes, np.packbits(block, axis=1))
-            place = np.array([places.setdefault(code, len(places)) for code in codes])
-            at = (place[:, None] * len(self.y) + rows).ravel()
-            new = np.flatnonzero(np.isnan(table[at]))
-            new = new[np.unique(at[new], return_index=True)[1]]
-            table[at[new]] = self.losses(rows.ravel()[new], block[new // row.shape[1]])
-            losses[start : start + KEPT] = table[at].reshape(rows.shape)
-        return losses
-
-    @cached_property
-    def _kept(self) -> tuple[dict[bytes, int], FloatArray]:
-        """Positions of sets, and losses (KEPT * r,) of the training rows; NaN: not computed."""
-        return {}, np.full(KEPT * len(self.y), np.nan)
+            return np.asarray(self.every[near, code_of(sets)[:, None]].mean(axis=1))
+        packed = np.packbits(sets, axis=1)
+        _, first, kind = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        pairs, place = np.unique(near * len(first) + kind.reshape(-1, 1), return_inverse=True)
+        row, kind = np.divmod(pairs, len(first))
+        return np.asarray(
+            self.losses(row, sets[first[kind]])[place.reshape(near.shape)].mean(axis=1)
+        )
 
     @cached_property
     def _firsts(self) -> dict[tuple[float, float], tuple[int, float]]:
