@@ -314,6 +314,8 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
     y: Any = rows.labels
     if classes := model.classes:
         names = [*map(class_name, y)]
+        if {*classes} == {"False", "True"}:  # of an array; a file's words are read as 0 and 1
+            names = [{"0": "False", "1": "True"}.get(name, name) for name in names]
         for row, name in enumerate(names):
             if name not in classes:
                 what = f"label {name!r} is not a class of the model: {', '.join(classes)}"
