@@ -28,6 +28,17 @@ def hits(rate, units):
     return np.random.default_rng(units).permutation(values).astype(float)
 
 
+def test_the_accuracy_lost_is_as_uncertain_as_rows_that_differ_are_few():
+    """One of 200 test rows: by D. Bonett and R. Price (2012), -.022 to .012."""
+    run = ValuedRun()
+    for learner, wrong, price in (("gbrt", 0, 2.0), ("mine", 1, 1.0)):
+        quality = [np.ones((1, 200)), (np.arange(200) >= wrong)[None].astype(float)]
+        run.add(learner, quality, [np.full((1, 200), price)] * 2)
+    low, high = row(made(run), "mine").saved.gap
+    reach = stats.t(199).ppf(0.975) * np.sqrt((3 - 1 / 202) / 202**2)
+    assert (low, high) == pytest.approx((-1 / 202 - reach, -1 / 202 + reach), abs=0.0005)
+
+
 def lucky():
     """61 validation rows on which a learner of a 97th of the cost is as good as the reference, and
     1000 test rows on which it is not; an honest learner saves half."""
