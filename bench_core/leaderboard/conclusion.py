@@ -505,12 +505,11 @@ def _best(board: Board) -> Iterator[str]:
 
 def _caps(board: Board) -> Iterator[str]:
     """Yield a sentence on the best learner on validation under each cap of the board."""
-    nothing = board.constant.valid_quality, board.constant.valid_cost
     for at in board.standings:
         if at.budget is None or at.budget.kind != CAP or (top := _first(board, at)) is None:
             continue
         within = f"With no row above {at.budget.amount:.6g}"
-        if top.valid == nothing:
+        if _is_constant(board, top):
             answer = _always(board) if board.constant_class else "A constant answer"
             yield f"{within}, nothing is better on validation than {answer[0].lower()}{answer[1:]}."
             continue
@@ -519,14 +518,22 @@ def _caps(board: Board) -> Iterator[str]:
         yield from _ties_at(board, at, top.learner)
 
 
+def _is_constant(board: Board, standing: Standing) -> bool:
+    """True if a learner's model is the best constant, by its validation quality and cost."""
+    nothing = board.constant
+    return bool(nothing) and standing.valid == (nothing.valid_quality, nothing.valid_cost)
+
+
 def _ties_at(board: Board, at: Standings, first: str) -> Iterator[str]:
     """Yield sentences on the learners that tie with the ``first`` at a budget, and on those that
     are better on test."""
     rows = {row.learner: row for row in board.rows}
     tier = next(standing.tier for standing in at.rows if standing.learner == first)
-    others = [standing for standing in at.rows if standing.tier and standing.learner != first]
-    if at is board.unlimited:
-        others = [standing for standing in others if not rows[standing.learner].best.constant]
+    others = [
+        standing
+        for standing in at.rows
+        if standing.tier and standing.learner != first and not _is_constant(board, standing)
+    ]
     tied = [_name(rows[standing.learner]) for standing in others if standing.tier == tier]
     better = [_name(rows[standing.learner]) for standing in others if standing.tier < tier]
     if tied and board.totals:

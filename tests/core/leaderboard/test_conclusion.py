@@ -467,7 +467,7 @@ def test_without_a_reference_a_constant_is_never_a_learners():
         f"Judge by metrics='auc', {REMEDY}",
         "No saving is measured without a reference learner.",
     )
-    made["unlimited"] = standings(None, ("b", 0.97, 1), ("a", 0.956, 1))
+    made["unlimited"] = standings(None, ("b", 0.97, 1), ("a", 0.956, 1, 0.956, 0.0))
     lines = said(row("a", best=nothing(0.956)), row("b", best=pick(0.97, 3.0)), **made)
     assert lines[0] == "b is best on validation: accuracy 0.9700 on test at cost 3.00."
     assert "about as good" not in " ".join(lines)
@@ -476,11 +476,16 @@ def test_without_a_reference_a_constant_is_never_a_learners():
 def test_under_caps_each_has_the_learner_that_is_best_on_validation():
     caps = (
         standings(Budget(1, "cap"), ("cegb", 0.6, 1, 0.6, 0.0), ("gbrt", 0.6, 1, 0.6, 0.0)),
-        standings(Budget(3, "cap"), ("cegb", 0.82, 1, 0.79, 3.0), ("gbrt", 0.8, 1, 0.81, 3.0)),
+        standings(
+            Budget(3, "cap"),
+            ("cegb", 0.82, 1, 0.79, 3.0),
+            ("gbrt", 0.8, 1, 0.81, 3.0),
+            ("miser", 0.6, 1, 0.6, 0.0),
+        ),
         standings(Budget(5.0), ("gbrt", 0.7, 1)),
     )
     made = {"standings": caps, "constant": nothing(0.6), "constant_class": "no"}
-    assert said(CEGB, GBRT, **made)[-3:] == (
+    assert said(CEGB, GBRT, row("miser"), **made)[-3:] == (
         "With no row above 1, nothing is better on validation than always answering 'no'.",
         "With no row above 3, gbrt is best on validation: accuracy 0.8000 on test.",
         "cegb is about as good.",
