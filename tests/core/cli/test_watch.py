@@ -173,3 +173,14 @@ def test_an_estimator_exports_its_expectation_of_the_validation_part():
     assert about["spending"]["mean"] == pytest.approx(about["valid"]["cost"])
     assert {*about["spending"]["bought"]} <= {*X.columns}
     assert about["spending"]["capped"] == 0
+
+
+def test_an_expectation_rests_on_rows_from_the_whole_split(monkeypatch):
+    data = table(0, 600)
+    model = BudgetedClassifier("cegb", parameters={"trees": 5}, validation_fraction=0.5)
+    model.fit(data[["age", "tsh"]], data["ill"])
+    whole = model.export().about["spending"]
+    monkeypatch.setattr("bench_core.serving.spending.MOST", 100)
+    some = model.export().about["spending"]
+    assert (some["rows"], whole["rows"] > 200) == (100, True)
+    assert some["mean"] == pytest.approx(whole["mean"], abs=0.3)
