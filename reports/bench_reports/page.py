@@ -133,10 +133,11 @@ def rendered(template: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"notice": notice, "linked": linked, "line": one_line}
+    environment.filters |= {"notice": notice, "linked": linked, "unbroken": unbroken}
     environment.filters |= {
         "cells": cells,
         "key": sort_key,
+        "line": one_line,
         "legend": legend,
         "marks": mark_lines,
         "headline": headline,
@@ -174,6 +175,16 @@ def linked(text: str) -> Markup:
         link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, piece)
         linked.append(link if k % 2 else escape(piece))
     return Markup("").join(linked)
+
+
+def unbroken(text: str) -> Markup:
+    """Return the text with options such as ``--metric`` in elements that no line break divides."""
+    from markupsafe import Markup, escape
+
+    # text at even places, options at odd ones
+    parts = re.split(r"(--[a-z][a-z-]*)", text)
+    option = Markup("<span>{}</span>")
+    return Markup("").join(option.format(p) if k % 2 else escape(p) for k, p in enumerate(parts))
 
 
 def public(section: Section) -> Section:

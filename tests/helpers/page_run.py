@@ -4,9 +4,11 @@ the page's tests."""
 from functools import cache
 
 import numpy as np
+import pandas as pd
 from bench_reports.page import page as whole_page
 
 from bench_core.leaderboard.assembly import boards
+from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 
 COSTS = (1.0, 3.0, 10.0, 30.0)
@@ -44,6 +46,22 @@ def page(made=None):
 def known_page():
     """The page of ``run``, made once."""
     return page()
+
+
+def capped():
+    """Info and frame of one learner with caps of 5 and 20; one of two seeds lacks the first."""
+
+    def point(seed, quality, cost, cap):
+        figures = {"accuracy": quality, "cost": cost, "cost_p95": cost, "cost_max": cost}
+        of = {"point": '{"trees": 2}', "evaluation_cost": 0.0, "cap": cap, **figures}
+        trial = example.trial("d", "gbrt", {}, seed=seed) | of
+        return [trial | {"split": split} for split in ("valid", "test")]
+
+    points = [(seed, 0.9, 30.0, np.nan) for seed in (0, 1)]
+    points += [(0, 0.85, 5.0, 5.0), (0, 0.88, 20.0, 20.0), (1, 0.86, 20.0, 20.0)]
+    uses = (example.use("d", metrics=("accuracy",)),)
+    info = example.info(datasets=uses, metrics=("accuracy",))
+    return info, pd.DataFrame([row for one in points for row in point(*one)])
 
 
 def large_run(learners, sets, points=20):

@@ -487,6 +487,22 @@ def test_a_data_set_without_results_shows_its_failures_and_is_no_choice(tmp_path
             assert tab.complaints() == []
 
 
+def test_a_run_with_caps_opens_at_its_largest_cap(tmp_path):
+    info, frame = page_run.capped()
+    html = page(info, boards(info, frame), frame)
+    (tmp_path / "board.html").write_text(html, encoding="utf-8")
+    with browser.opened(tmp_path / "board.html", tmp_path / "profile") as tab:
+        tab.wait(READY)
+        assert tab.js("document.getElementById('f-kind').value") == "cap"
+        assert story(tab) == "With no row above 20.00 units: gbrt, 20.00, wrong for 65 of 500."
+        assert column(tab, "accuracy") == ["0.8700"]
+        assert tab.js("location.hash") == ""
+        choose(tab, "#f-kind", "mean")
+        assert story(tab) == ""
+        assert tab.js("location.hash") == "#kind=mean"
+        assert tab.complaints() == []
+
+
 NUMBERS = (
     *(0, 1e-7, 2.07e-5, 0.00099, 0.00123, 0.00423, 0.01, 0.0249, 0.5, 0.79904, 1, 9.9999),
     *(10.04, 23.374, 99.994, 100, 123.456, 1234.4, 12345.6, 1.5e20, -0.5, -0.00012, -1234.5678),

@@ -55,7 +55,7 @@ function tableHtml(data, view, rows) {
   const cell = (text, small) => `<td${small ? "" : ' class="more"'}>${text}</td>`;
   const body = [...rows].sort((a, b) => a.baseline - b.baseline).map((row) => {
     const { css, mark } = look(data, row.l);
-    const kinds = [row.baseline && "baseline", row.leads && "lead", row.at < 0 && "none"].filter(Boolean).join(" ");
+    const kinds = [row.baseline && "baseline", row.leads && !row.constant && "lead", row.at < 0 && "none"].filter(Boolean).join(" ");
     return `<tr data-l="${row.l}" class="${kinds}"><th scope="row" data-file="${esc(data.learners[row.l][0])}"><span class="t ${css}" aria-hidden="true">${mark}</span> ${esc(data.learners[row.l][0])}</th>`
       + cell(`${cost(row.cost)}${row.over ? "!" : ""}`, true) + (wrong ? cell(row.wrong ?? "-", true) : "")
       + `${cell(quality(row.quality), !wrong)}${cell(interval(row.low, row.high))}</tr>`;
