@@ -99,7 +99,7 @@ def test_a_row_that_pays_more_raises_an_alarm(answers, bench):
     ended = bench("model", "watch", "model", "log.csv")
     assert ended.status == 1
     alarms = [line for line in ended.out.splitlines() if line.endswith(" ALARM")]
-    assert alarms[0].startswith("spent (")
+    assert alarms[0].startswith("mean cost")
     assert any(line.startswith("age") and "0.0%" in line for line in alarms)
     assert not any(line.startswith("capped") for line in ended.out.splitlines())
     assert f"ALARM: {len(alarms)} figures changed" in ended.out
