@@ -21,7 +21,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from helpers.pages import follow, same, write  # noqa: E402 - of the tests
 
-PAGES = ("README.md", "docs/guide/tutorial.md", "docs/guide/python.md", "docs/guide/ranking.md")
+PAGES = (
+    "README.md",
+    "docs/guide/tutorial.md",
+    "docs/guide/python.md",
+    "docs/guide/ranking.md",
+    "docs/reference/reading-the-board.md",
+)
 
 
 def words_of(line: str) -> str:
@@ -36,7 +42,7 @@ def place(line: str, lines: list[str], start: int) -> int:
 
 
 def merged(shown: str, got: str) -> str:
-    """What is printed, with as much left out as in what is shown."""
+    """Return the printed text, with as much left out as in the shown one."""
     lines, kept, start = got.splitlines(), [], 0
     for part in re.split(r"^\.\.\.$", shown, flags=re.M):
         if some := part.strip("\n").splitlines():
@@ -66,6 +72,8 @@ def renew(path: Path) -> None:
         write(text, Path(folder))
         if path.name == "README.md":
             text = "".join(re.findall(r"```console\n.*?```\n", text, flags=re.S))
+        for name in re.findall(r"^python (\S+)$", text, flags=re.M):  # the page runs this file
+            text = text.replace(f"```python\n# {name}\n", f"```file\n# {name}\n")
         follow(text.replace(" 2>/dev/null", ""), replace)
     path.write_text(changed, encoding="utf-8")
 

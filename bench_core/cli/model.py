@@ -170,11 +170,10 @@ def _loaded(folder: Path) -> Predictor:
 
 def summary(model: Predictor) -> list[str]:
     """Return a few lines on a model and its figures."""
-    from bench_core.costs.model import unit_named  # not at the top: numpy comes with it
     from bench_core.leaderboard.board import Setting
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
-    valid, unit = about.get("valid"), about["unit"]
+    valid, unit = about.get("valid"), _unit(model)
     where, test = "test", about["test"]
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     if test is None:  # of an estimator
@@ -184,7 +183,7 @@ def summary(model: Predictor) -> list[str]:
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     lines = [
         f"{about['learner']} at {at}, on {about['dataset']} ({about['task']})",
-        f"{metric} {reached}{quality(test['quality'])} on {where} at {cost(paid)} {unit} per row "
+        f"{metric} {reached}{quality(test['quality'])} on {where} at {cost(paid)}{unit} per row "
         f"(most: {cost(test['cost_max'])}; all features: {cost(about['everything'])})",
     ]
     if best is not None and best["learner"] != about["learner"]:
@@ -197,9 +196,19 @@ def summary(model: Predictor) -> list[str]:
     if model.error_costs is not None:
         lines.append("it answers with the class of least expected cost (Predictor.labels)")
     if least := model.least_cap:
-        amount = f"{cost(least)} {unit_named(unit)}".rstrip()
-        lines.append(f"every answer costs at least {amount}{_with_less(model)}")
+        lines.append(f"every answer costs at least {cost(least)}{unit}{_with_less(model)}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
+
+
+def _unit(model: Predictor) -> str:
+    """Return the unit of costs to follow a number, "" if prices name none; a number of features if
+    each costs 1."""
+    from bench_core.costs.model import counts_features, unit_named
+
+    if counts_features(model.costs, len(model.names)):
+        return " features"
+    unit = unit_named(model.about["unit"])
+    return unit and f" {unit}"
 
 
 def _with_less(model: Predictor) -> str:
@@ -219,7 +228,7 @@ def _with_less(model: Predictor) -> str:
 def sensors_table(model: Predictor) -> Table:
     """Return the sensors that a model may buy, with the columns that it reads and prices."""
     from bench_core.costs.by_row import ByRow
-    from bench_core.costs.model import SensorPrices
+    from bench_core.costs.model import SensorPrices, unit_named
 
     costs = model.costs.base if isinstance(model.costs, ByRow) else model.costs  # at the means
     prices = costs.sensor if isinstance(costs, SensorPrices) else None
@@ -227,7 +236,8 @@ def sensors_table(model: Predictor) -> Table:
         [str(s), ", ".join(names), "" if prices is None else cost(float(prices[s]))]
         for s, names in sorted(model.sensors.items())
     ]
-    titles = ("sensor", "columns read", f"price ({model.costs.unit})")
+    unit = unit_named(model.costs.unit)
+    titles = ("sensor", "columns read", f"price ({unit})" if unit else "price")
     title = "features that the model may ask for"
     return Table(titles, rows, titles[0], titles[2:], (titles[1],), title=title)
 
@@ -259,7 +269,7 @@ def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     replay = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
-        "cost": (f"mean cost ({model.about['unit']})", cost),
+        "cost": (f"mean cost,{_unit(model)}".rstrip(","), cost),
         "cost_max": ("largest cost", cost),
     }
     lines = [[name, word(exported[f]), word(replay[f])] for f, (name, word) in figures.items()]
@@ -348,6 +358,8 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
     y: Any = rows.labels
     if classes := model.classes:
         names = [*map(class_name, y)]
+        if {*classes} == {"False", "True"}:  # of an array; a file's words are read as 0 and 1
+            names = [{"0": "False", "1": "True"}.get(name, name) for name in names]
         for row, name in enumerate(names):
             if name not in classes:
                 what = f"label {name!r} is not a class of the model: {', '.join(classes)}"

@@ -470,6 +470,14 @@ def unit_named(unit: str) -> str:
     return "" if unit == NO_UNIT else unit
 
 
+def counts_features(costs: CostModel, features: int) -> bool:
+    """True if costs are numbers of features: prices have no unit, and each of the ``features`` is a
+    sensor of price 1."""
+    if not isinstance(costs, SensorPrices) or costs.unit != NO_UNIT or costs.split or costs.tree:
+        return False
+    return len(costs.sensor) == features and bool((costs.sensor == 1).all())
+
+
 def costs_key(costs: CostModel) -> str:
     """Digest of everything that determines a bill.
 

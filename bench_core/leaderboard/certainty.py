@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from bench_core.statistics.comparison import (
     Interval,
     better_than,
     bounded_interval,
+    difference_of_shares,
     differences,
     interval,
     spread_of,
@@ -111,6 +113,11 @@ def quality_interval(metric: str, level: Level, line: FloatArray) -> Interval:
         return bounded_interval(level, line, (least, most))
     low, high = interval(level, line)
     return Interval(max(low, least), min(high, most))
+
+
+def difference_interval(metric: str, level: Level, line: FloatArray) -> Interval:
+    """Return the interval of a difference of two qualities."""
+    return (difference_of_shares if metric == "accuracy" else interval)(level, line)
 
 
 def _tiers_of_all(
@@ -193,7 +200,8 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
         quality = draws.level(chosen.held, compared)
         gaps = draws.level(chosen.held - best.held[:, reference][:, None], compared)
         lines = np.eye(len(compared))
-        still = [j for j, line in enumerate(lines) if interval(excess, line).high >= 0]
+        differ = partial(difference_interval, draws.metric.name)
+        still = [j for j, line in enumerate(lines) if differ(excess, line).high >= 0]
         better = better_than(draws.level(logs, [compared[j] for j in still]), True)
         ranked = dict(zip(still, tiers_and_ranks(better), strict=True))
         few = 1 < len(draws.repeats) <= FEW_REPEATS
@@ -207,7 +215,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
                 lost=j not in ranked,
                 dominated=saved[k].dominated,
                 quality=quality_interval(draws.metric.name, quality, lines[j]),
-                gap=interval(gaps, lines[j]),
+                gap=differ(gaps, lines[j]),
                 more=_more_repeats(draws, level, compared, j) if few else {},
             )
     return [(saving[k], saved[k]) if k in saved else (math.nan, Saved()) for k in learners]

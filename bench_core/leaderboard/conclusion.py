@@ -123,7 +123,11 @@ POOR_JUDGE = 0.85
 """Above this accuracy of a constant, the conclusion names another metric to judge by."""
 
 RARE = 0.2
-"""Share of test rows below which a conclusion counts the right answers of a class."""
+"""Share of test rows below which a conclusion counts the right answers of a class; of many classes
+half an equal share."""
+
+FEW_OF_A_CLASS = 5
+"""Test rows of a class that a model may miss without a remark."""
 
 MANY = 100
 """Most repeats that a conclusion recommends."""
@@ -297,10 +301,9 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     if board.constant_holds:
         yield from _constant_is_it(board, reference)
     if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
-        are = "is" if len(beaten) == 1 else "are"
+        are, it = ("is", "it") if len(beaten) == 1 else ("are", "them")
         rows = f"{number} validation {units}" if few else "validation"
-        better = f"on {rows} a cheaper model is better"
-        yield f"{listed(beaten)} {are} sure to {what}, but {better}."
+        yield f"{listed(beaten)} {are} sure to {what}, but another model beats {it} on {rows}."
     elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}{are_few}."
     else:
@@ -391,13 +394,15 @@ def _rare_class(board: Board, row: Row, reference: Row) -> Iterator[str]:
     rare = [
         group
         for group in board.classes
-        if 0 < group.rows < RARE * every and abs(group.model - group.reference) >= 1
+        if 0 < group.rows < every * min(RARE, 0.5 / len(board.classes))
+        and abs(group.model - group.reference) >= 1
     ]
     if rare:
         most = max(rare, key=lambda group: abs(group.model - group.reference) / group.rows)
         rows, own, other = (_rows(board, n) for n in (most.rows, most.model, most.reference))
         found = f"{row.learner} finds {own}; {reference.learner} finds {other}"
-        yield f"Of {rows} test rows of '{most.label}', {found}."
+        noun = "row" if rows == "1" else "rows"
+        yield f"Of {rows} test {noun} of '{most.label}', {found}."
 
 
 def _always(board: Board) -> str:
@@ -436,7 +441,7 @@ def _judge(board: Board) -> str:
         return f"{_always(board)} is right for {board.constant.quality:.1%}: {remedy}."
     row = board.named
     for one in board.classes if row else ():
-        if one.rows > 0 and one.model == 0:
+        if one.rows >= FEW_OF_A_CLASS and one.model == 0:
             rows = f"{_rows(board, one.rows)} test rows of '{one.label}'"
             return f"{row.learner if row else ''} finds none of {rows}: {remedy}."
     return ""
@@ -528,15 +533,21 @@ def _repeats(board: Board, row: Row | None, reference: Row | None) -> Iterator[s
     """Yield sentences on repeats: their number, the spread in intervals, and of few repeats how
     many would separate two learners."""
     yield f"Figures are means over {board.repeats} repeats."
-    known = row is not None and not math.isnan(row.saved.interval.low)
-    if row is None or reference is None or row is reference or not known or board.totals:
+    if reference is None or board.totals:
         return
-    yield f"The interval includes the spread of {board.repeats} fits; one run has none."
+    if row is reference:  # no saving is named: the first one that another model dominates
+        saving_ones = (r for r in board.rows if r.cheap and r.saving > 1 and not r.saved.lost)
+        row = next(saving_ones, None)
+    if row is None or math.isnan(row.saved.interval.low):
+        return
+    if row is board.answer:
+        yield f"The interval includes the spread of {board.repeats} fits; one run has none."
     others = _alike(board, row, reference) if row.saved.significant else [reference]
-    more = [(other, row.saved.more[other.learner]) for other in others
-            if other.learner in row.saved.more]  # fmt: skip
-    if board.repeats <= FEW_REPEATS and more:
-        other, factor = more[0]
+    factors = [
+        (one, row.saved.more[one.learner]) for one in others if one.learner in row.saved.more
+    ]
+    if board.repeats <= FEW_REPEATS and factors:
+        other, factor = factors[0]
         much = board.repeats * factor
         number = f"About {math.ceil(much)}" if much <= MANY else f"More than {MANY}"
         yield f"{number} repeats would separate {row.learner} from {other.learner}."

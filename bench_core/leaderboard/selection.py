@@ -25,6 +25,7 @@ from bench_core.leaderboard.board import (
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
+from bench_core.terminal.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,11 +162,23 @@ class Choice(Draws):
             answer = next((s for s in selections if saves(s, reference)), reference)
             selections.sort(key=lambda s: s is not answer)  # the reference unless some model saves
             if answer is reference and len(selections) > 1:
-                words = limit.words(self.metric.name, reference.learner)
-                reason = f"no learner is sure to keep {words} for less than {reference.learner}"
+                reason = self._unsaved(limit.words(self.metric.name, reference.learner), selections)
         if selections and draws.undefined:  # without any, ``why_not`` tells it
             reason = draws.undefined
         return Answers(limit, selections, reason, missing(draws))
+
+    def _unsaved(self, words: str, selections: Sequence[Selection]) -> str:
+        """Return why no learner is the answer at a share to keep, in words."""
+        beaten = [
+            s.learner
+            for s in selections
+            if s.sure and s.saving > 1 and s.saved.dominated and not s.saved.lost
+        ]
+        if not beaten:
+            return f"no learner is sure to keep {words} for less than {self.reference}"
+        are, it = ("is", "it") if len(beaten) == 1 else ("are", "them")
+        but = f"but another model beats {it} on validation"
+        return f"{listed(beaten)} {are} sure to keep {words}, {but}"
 
     def answer(self, limit: Limit | None, learner: str = "") -> tuple[Answers, Selection]:
         """Return the answers at a limit (None: ``usual``), and the first, or the learner's. Raises

@@ -18,7 +18,7 @@ from bench_core._io.digests import code_key, digest
 from bench_core._io.machine import versions
 from bench_core.contracts import learner_of
 from bench_core.costs.by_row import ByRow
-from bench_core.costs.model import NO_UNIT, CostModel, SensorPrices, costs_key
+from bench_core.costs.model import costs_key, counts_features
 from bench_core.datasets.cache import kept_arrays
 from bench_core.metrics import parse_metric
 from bench_core.optimum import optimum_of
@@ -125,20 +125,12 @@ def priced(
         use,
         price_of_everything=splits.prices.everything,
         cheapest_price=splits.prices.cheapest,
-        counted=_counts(splits.costs, use.features),
+        counted=counts_features(splits.costs, use.features),
         unit=splits.costs.unit,
         caps=caps,
         optimum=_optimum(splits, stated or {}, caps),
         sources=splits.sources,
     )
-
-
-def _counts(costs: CostModel, features: int) -> bool:
-    """True if costs are numbers of features: prices have no unit, and each feature is a sensor of
-    price 1."""
-    if not isinstance(costs, SensorPrices) or costs.unit != NO_UNIT or costs.split or costs.tree:
-        return False
-    return len(costs.sensor) == features and bool((costs.sensor == 1).all())
 
 
 def billed(

@@ -219,5 +219,5 @@ def resumed(plan: Plan, request: RunRequest) -> Plan:
     jobs, recorded = jobs_left(plan), store.durations() if store else []
     known = expected_seconds(jobs, recorded)
     guessed = typical_seconds((job for job in jobs if job.key not in known), plan.datasets)
-    times = {"expected": known | guessed, "typical": frozenset(guessed)}
-    return replace(plan, workers=workers, threads=threads, **times)
+    plan = replace(plan, expected=known | guessed, typical=frozenset(guessed))
+    return replace(plan, workers=workers, threads=threads)

@@ -91,6 +91,22 @@ def bounded_interval(
     return Interval(least + width * max(low, 0.0), least + width * min(high, 1.0))
 
 
+def difference_of_shares(level: Level, contrast: FloatArray) -> Interval:
+    """Return the interval of a difference of two shares of the same rows, such as accuracies.
+
+    Draws of few rows that differ are too alike. Of one group of rows it is at least the interval of
+    D. Bonett and R. Price (2012), in which two more rows differ, one in each direction.
+    """
+    low, high = interval(level, contrast)
+    if level.groups > 1 or level.few:
+        return Interval(low, high)
+    error = float(_noise(level, lambda of: contrast @ of @ contrast)[0])
+    n, mean = level.whole, float(contrast @ level.observed)
+    differing, mean = (n * (n * error**2 + mean**2) + 2) / (n + 2), n * mean / (n + 2)
+    reach = _reach(*_freedom(level), 0.0, LEVEL) * ((differing - mean**2) / (n + 2)) ** 0.5
+    return Interval(min(low, mean - reach), max(high, mean + reach))
+
+
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
     """Return percentiles of a learner's draws, not centred on its value, as some draws may fail.
     They are widened to Student's distribution about their median."""

@@ -31,6 +31,7 @@ from bench_claims.measures import (
     shortfall,
     too_few_trees,
 )
+from bench_core.leaderboard.certainty import quality_interval
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SAMPLE as SAMPLED
@@ -315,7 +316,12 @@ def interval_of(
     level = level or _of_repeats(results)
     if level is None or not np.isfinite(level.draws).all():
         return None
-    lows, highs = zip(*(interval(level, part) for part in np.eye(len(level.draws))), strict=True)
+    name, parts = results.metric.name, [*np.eye(len(level.draws))]
+    if claim.measure == "quality":
+        ends = [quality_interval(name, level, part) for part in parts]
+    else:
+        ends = [interval(level, part) for part in parts]
+    lows, highs = zip(*ends, strict=True)
     shift = _scaled(claim, measured) - float(level.observed.min())
     low, high = min(lows) + shift, min(highs) + shift
     if claim.measure == "saving":

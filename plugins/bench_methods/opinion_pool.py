@@ -46,6 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations, pairwise
 from typing import ClassVar
 from zlib import crc32
@@ -358,6 +359,14 @@ class Pool(PlannedPolicy):
     gains: FloatArray  # (points, sets, 2, E)
     price: Sequence[float]  # of cost, falling
 
+    @cached_property
+    def _speaks(self) -> FloatArray:
+        """1 (a, K * E) at the class and the expert of each answer."""
+        says, expert = self.answers[:, 3].astype(np.int64), self.answers[:, 4]
+        speaks = np.zeros((len(says), self.classes, len(self.experts)))
+        speaks[np.arange(len(says)), says, np.searchsorted(self.experts, expert)] = 1.0
+        return speaks.reshape(len(says), -1)
+
     def used(self, s: int) -> BoolArray:
         """The weights (w,) of a set."""
         of = np.concatenate([self.experts, self.owner])
@@ -367,14 +376,14 @@ class Pool(PlannedPolicy):
         """The factors (n, K, w) of the weights in eq. 1; 0 where no answer came."""
         n, E, f = len(cells), len(self.experts), len(self.column)
         Z = np.zeros((n, self.classes, E + f + self.classes))
-        for j, low, high, says, purchase in self.answers.tolist():
-            m, cell = int(np.searchsorted(self.experts, purchase)), cells[:, int(j)]
-            Z[:, int(says), m] += (cell > low) & (cell <= high)
-        levels = np.linspace(0, 1, KNOTS)
-        for k, (j, purchase) in enumerate(zip(self.column, self.owner, strict=True)):
-            m = int(np.searchsorted(self.experts, purchase))
-            rank = _rank(cells[:, j].astype(np.float64), self.knots[k], levels)
-            Z[:, :, E + k] = Z[:, :, m] * rank[:, None]
+        column, low, high = self.answers[:, 0].astype(np.int64), *self.answers[:, 1:3].T
+        given = (cells[:, column] > low) & (cells[:, column] <= high)
+        Z[:, :, :E] = (given @ self._speaks).reshape(n, self.classes, E)
+        levels, experts = np.linspace(0, 1, KNOTS), np.searchsorted(self.experts, self.owner)
+        for k, (j, m) in enumerate(zip(self.column, experts, strict=True)):
+            if (voice := Z[:, :, m]).any():
+                rank = _rank(cells[:, j].astype(np.float64), self.knots[k], levels)
+                Z[:, :, E + k] = voice * rank[:, None]
         Z[:, :, E + f :] = np.eye(self.classes)
         return Z
 

@@ -54,6 +54,7 @@ STORE = MadeStore(
     constant=(FREE + 0.5, FREE),
     third=(SECOND, PAID),
     cheap=(FIRST, FREE + 0.7),
+    faultless=(FREE + 1, FREE),
 )
 
 
@@ -89,6 +90,11 @@ def test_an_interval_is_that_of_a_mean_over_rows(measure):
     assert found.interval.low == pytest.approx(found.measured - wanted, abs=0.25 * wanted)
     assert found.interval.high == pytest.approx(found.measured + wanted, abs=0.25 * wanted)
     assert found.shown.endswith(")")
+
+
+def test_a_quality_without_errors_is_as_uncertain_as_a_share():
+    found = of("quality", "faultless").interval
+    assert found == pytest.approx((0.025 ** (1 / UNITS), 1))  # Clopper and Pearson
 
 
 def test_a_budget_of_just_a_price_pays_for_its_point_in_draws():

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from bench_methods.imported import ImportedModel
 from helpers.kit import prepared, refused
+from scipy.special import expit
 
-from bench_core import BudgetedClassifier, InputError, UsageError, load_run
+from bench_core import BudgetedClassifier, InputError, UsageError, load_run, run
 from bench_core.cli import main
 from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import default_metric
@@ -428,6 +429,41 @@ def test_an_existing_model_is_judged_as_it_is(capsys):
     X = parts["test"].drop(columns="y")
     written = load("out").predict_rows(X).scores
     np.testing.assert_allclose(written, booster.predict(X, raw_score=True), atol=1e-9)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_door_answers_as_the_library(library, capsys):
+    """The board, its exported model, Python, an estimator and its exported model."""
+    frame = table(["a", "b", "c"], n=600)
+    frame["y"] = (frame["y"] == 1) ^ (np.random.default_rng(1).random(len(frame)) < 0.25)
+    frame.loc[::9, "b"] = np.nan
+    train, test = frame[:400], frame[400:]
+    X, y = test.drop(columns="y"), test["y"]
+    file = trained(train, library)
+    truth = raw(file, X)
+    accuracy = ((truth > 0) == y).mean()
+    train.to_csv("train.csv", index=False)
+    test.to_csv("test.csv", index=False)
+    settings = ("--set", f"imported.file={file}", "--set", "cegb.trees=5", "--executor", "inline")
+    files = ("--data", "train.csv", "--test", "test.csv", "--label", "y")
+    assert shown(capsys, "run", *files, "-l", "imported,cegb", *settings)[0] == 0
+    ours = ("--learner", "imported", "--budget", "inf")
+    assert shown(capsys, "model", "export", *ours, "-o", "out")[0] == 0
+    estimator = BudgetedClassifier("imported", parameters={"file": file})
+    estimator.fit(train.drop(columns="y"), train["y"])
+    np.testing.assert_allclose(estimator.predict_proba(X)[:, 1], expit(truth), atol=1e-6)
+    estimator.export("estimated")
+    for model in ("out", "estimated"):
+        np.testing.assert_allclose(load(model).predict_rows(X).scores, truth, atol=1e-5)
+        ended = shown(capsys, "model", "check", model, "--data", "test.csv", "--label", "y")
+        (line,) = [line.split() for line in ended[1].splitlines() if line.startswith("accuracy")]
+        assert (ended[0], float(line[-1])) == (0, pytest.approx(accuracy, abs=5e-5))
+    status, said = shown(capsys, "model", "check", "out")
+    assert (status, said.splitlines()[-1]) == (0, "the same as when exported")
+    learners = {"imported": {"file": file}, "cegb": {"trees": 5}}
+    options = {"learners": learners, "task": "binary", "executor": "inline", "store": "own.db"}
+    board = run(train.drop(columns="y"), train["y"], test=(X, y), **options).board()
+    assert board.set_index("learner").loc["imported", "accuracy"] == pytest.approx(accuracy)
 
 
 def shown(capsys, *words):

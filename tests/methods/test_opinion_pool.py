@@ -277,6 +277,14 @@ def test_a_calibrated_pool_is_served_with_its_calibration(tmp_path):
     assert np.allclose(load(tmp_path / "m").predict_features(X).scores, expected)
 
 
+def test_a_pool_whose_package_is_missing_is_refused_in_one_line(tmp_path, monkeypatch):
+    splits = letters()
+    program = fit(OpinionPool(points=4, parts=2), splits).program({"price": 0.0})
+    monkeypatch.setattr("bench_core.serving.folder.remember_class", lambda kind: "no_such:Pool")
+    write_folder(tmp_path / "m", Folder(program, splits.costs, splits.names, {}))
+    refused("no_such:Pool|install its plugin", load, tmp_path / "m")
+
+
 def test_c_names_python_as_the_way_of_a_pool(tmp_path):
     splits = letters()
     program = fit(OpinionPool(points=4, parts=2), splits).program({"price": 0.0})

@@ -378,7 +378,7 @@ def test_the_export_of_an_estimator_is_shown_and_checked_on_a_file(bench):
     frame.assign(label=y).to_csv("rows.csv", index=False)
     shown = bench("model", "show", "model")
     assert shown.status == 0, shown.err
-    assert f"accuracy {fitted.quality_:.4f} on validation at 1.00 cost per row" in shown.out
+    assert f"accuracy {fitted.quality_:.4f} on validation at 1.00 features per row" in shown.out
     checked = bench("model", "check", "model", "--data", "rows.csv")
     assert (checked.status, checked.out.count(f"{fitted.quality_:.4f}")) == (0, 2)
     assert "give rows by --data FILE" in bench("model", "check", "model").err

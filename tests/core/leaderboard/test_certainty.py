@@ -28,6 +28,17 @@ def hits(rate, units):
     return np.random.default_rng(units).permutation(values).astype(float)
 
 
+def test_the_accuracy_lost_is_as_uncertain_as_rows_that_differ_are_few():
+    """One of 200 test rows: by D. Bonett and R. Price (2012), -.022 to .012."""
+    run = ValuedRun()
+    for learner, wrong, price in (("gbrt", 0, 2.0), ("mine", 1, 1.0)):
+        quality = [np.ones((1, 200)), (np.arange(200) >= wrong)[None].astype(float)]
+        run.add(learner, quality, [np.full((1, 200), price)] * 2)
+    low, high = row(made(run), "mine").saved.gap
+    reach = stats.t(199).ppf(0.975) * np.sqrt((3 - 1 / 202) / 202**2)
+    assert (low, high) == pytest.approx((-1 / 202 - reach, -1 / 202 + reach), abs=0.0005)
+
+
 def lucky():
     """61 validation rows on which a learner of a 97th of the cost is as good as the reference, and
     1000 test rows on which it is not; an honest learner saves half."""
@@ -197,3 +208,25 @@ def test_the_least_difference_of_ranks_is_that_of_published_tables():
     for learners, q in ((3, 2.343), (10, 3.164)):
         expected = q * (learners * (learners + 1) / (6 * 14)) ** 0.5
         assert least_difference(14, learners) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("seeds", [1, 3, 5])
+def test_of_few_repeats_the_factor_that_would_separate_savings_is_known(seeds):
+    """As ``compare``: 80% power at the error behind the saving's interval."""
+    run, rng = ValuedRun(), np.random.default_rng(1)
+    for seed in range(seeds):
+        given = {"seed": seed, "fingerprint": f"{seed:064}"}
+        run.add("gbrt", *learner_of(rng, [0.5, 0.9], [5, 20], 300), **given)
+        run.add("cegb", *learner_of(rng, [0.5, 0.95], [2, 6 + 5 * seed], 300), **given)
+    (board,) = boards(run.info, run.frame, run)
+    (row,) = [row for row in board.rows if row.learner == "cegb"]
+    assert row.cheap
+    if seeds != 3:
+        assert row.saved.more == {}
+        return
+    reach = math.log(row.saved.interval.high / row.saved.interval.low) / 2
+    error = reach / stats.norm.ppf(0.975)
+    needed = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    factor = (needed * error / math.log(row.saving)) ** 2
+    assert factor > 1
+    assert row.saved.more == {"gbrt": pytest.approx(factor, rel=1e-3)}

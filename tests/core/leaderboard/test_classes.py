@@ -123,5 +123,9 @@ def test_costs_are_numbers_of_features_where_each_costs_1(home, costs, counted):
     unit = (costs or {}).pop("unit", "") if costs else ""
     more = {"costs": costs} if costs else {}
     result = ran(**more, **({"unit": unit} if unit else {}))
-    (use,) = Store(result.store).info("last").datasets
+    store = Store(result.store)
+    (use,) = store.info("last").datasets
     assert use.counted is counted
+    (board,) = boards(store.info("last"), store.frame("last"), store)
+    assert (board.unit, board.counted) == ("features" if counted else unit, counted)
+    assert ("all of them cost 3" in board.facts) is not counted

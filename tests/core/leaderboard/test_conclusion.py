@@ -123,11 +123,14 @@ def test_a_learner_that_another_one_dominates_is_never_named():
     beaten = replace(CEGB, learner="miser", saved=replace(CEGB.saved, dominated=True))
     assert board(beaten, CEGB, GBRT).answer is CEGB
     assert board(beaten, GBRT).answer is GBRT
-    sure = "miser is sure to keep 99% of gbrt's accuracy, but on"
-    assert said(beaten, GBRT)[0] == f"{sure} validation a cheaper model is better."
-    assert said(beaten, GBRT, checked=(115, "rows"))[0] == (
-        f"{sure} 115 validation rows a cheaper model is better."
+    more = replace(beaten, saved=replace(beaten.saved, interval=Interval(0.8, 3), more={"gbrt": 3}))
+    assert said(more, GBRT, repeats=3)[-2:] == (
+        "Figures are means over 3 repeats.",
+        "About 9 repeats would separate miser from gbrt.",
     )
+    sure = "miser is sure to keep 99% of gbrt's accuracy, but another model beats it on"
+    assert said(beaten, GBRT)[0] == f"{sure} validation."
+    assert said(beaten, GBRT, checked=(115, "rows"))[0] == f"{sure} 115 validation rows."
     assert said(beaten, replace(beaten, learner="l1"), GBRT)[0].startswith("miser and l1 are sure")
 
 
@@ -369,6 +372,8 @@ def test_where_accuracy_is_a_poor_judge_the_second_sentence_names_the_metric():
     assert "judge" not in " ".join(fair)
     assert "judge" not in " ".join(said(CEGB, GBRT, constant=nothing(0.99)))  # no accuracy
     missed = (ClassRows("rare", 7, 0, 3), ClassRows("normal", 800, 700, 700))
+    handful = (replace(missed[0], rows=4), missed[1])
+    assert "judge" not in " ".join(said(CEGB, GBRT, classes=handful, **made))
     assert said(CEGB, GBRT, constant=nothing(0.8), classes=missed, **made)[1] == (
         f"cegb finds none of 7 test rows of 'rare': judge by metrics='balanced_accuracy', {REMEDY}"
     )
@@ -383,6 +388,10 @@ def test_of_the_rare_class_whose_recall_changes_most_the_rows_found_are_counted(
     line = "Of 73 test rows of 'hyper', cegb finds 71; gbrt finds 73."
     assert said(CEGB, GBRT, classes=classes) == (FIRST, SECOND, line)
     assert said(GBRT, likely("cegb", 9.0, 0.8), classes=classes)[-2] == line
+    alone = (classes[0], ClassRows("hypo", 1, 0, 1))
+    assert said(CEGB, GBRT, classes=alone)[-1].startswith("Of 1 test row of 'hypo', cegb finds 0;")
+    digits = tuple(ClassRows(str(k), 36, 36 - k, 35) for k in range(10))
+    assert said(CEGB, GBRT, classes=digits) == (FIRST, SECOND)  # none is rare
     same = (classes[0], ClassRows("hypo", 177, 176, 176))
     assert said(CEGB, GBRT, classes=same) == (FIRST, SECOND)
     frequent = (ClassRows("a", 800, 700, 750), ClassRows("b", 200, 100, 150))
@@ -505,6 +514,35 @@ def test_of_few_repeats_the_number_that_would_separate_the_first_two_learners_is
     assert said(sure, GBRT, repeats=3)[-1] == includes.format(3)
     assert said(unsure, GBRT, repeats=5)[-1] == includes.format(5)
     assert "spread" not in " ".join(said(unsure, GBRT))
+
+
+def totals(learner, total, paid, tier=1, valid=None):
+    """A learner by its total cost, of which it pays a part for features."""
+    best = pick(total, paid, valid)
+    standing = Standing(learner, total, Interval(total - 0.1, total + 0.1), paid, tier)
+    return row(learner, best=best, standing=standing)
+
+
+def test_of_total_costs_the_parts_and_the_learners_that_cost_about_as_much_are_told():
+    rows = (totals("miser", 1.5, 0.5), totals("cegb", 1.6, 0.7), totals("gbrt", 4.0, 3.0, 2))
+    made = {"metric": "total_cost", "higher_is_better": False, "unit": "EUR"}
+    made |= {"unlimited": Standings(None, tuple(one.standing for one in rows))}
+    assert said(*rows, **made, extremes=(8.2, 1.61)) == (
+        "miser costs 1.50 EUR per row (95%: 1.40 to 1.60): 0.50 for features, 1.00 for errors.",
+        "Buying everything costs 8.20, buying nothing 1.61.",
+        "cegb costs about as much.",
+    )
+    for nothing_paid, same in ((1.5004, "the same"), (1.3, "1.50")):
+        assert said(*rows, **made, extremes=(8.2, nothing_paid)) == (
+            f"Buying nothing costs {nothing_paid:.2f} EUR per row.",
+            f"miser costs {same} (95%: 1.40 to 1.60): no feature pays for itself.",
+            "Buying everything costs 8.20.",
+        )
+    alone = totals("miser", 1.61, 0.0)
+    alone = replace(alone, best=nothing(1.61))
+    assert said(alone, **made, extremes=(8.2, 1.61))[0] == (
+        "The best constant answer, which buys nothing, costs 1.61 EUR per row (95%: 1.51 to 1.71)."
+    )
 
 
 def test_over_repeats_wrong_rows_have_a_decimal():

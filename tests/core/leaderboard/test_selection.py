@@ -226,3 +226,17 @@ def test_under_a_cap_the_points_measured_under_it_are_answers():
     found = Choice(info, None, data, "d").at(Budget(6.0, "cap")).found
     assert [one.learner for one in found] == ["mine"]
     assert Choice(info, None, data, "d").at(Budget(5.0, "cap")).found == []
+
+
+def test_where_another_model_beats_the_sure_one_on_validation_the_reason_says_so():
+    """Two learners are right for the same share of rows; only one is right for gbrt's rows."""
+    run, right = ValuedRun(), (np.arange(200) >= 10).astype(float)[None]
+    for name, answers, price in (("gbrt", right, 20.0), ("cegb", right, 10.0),
+                                 ("cheap", right[:, ::-1], 5.0)):  # fmt: skip
+        cost = np.full((1, 200), price)
+        run.add(name, (answers, answers), (cost, cost))
+    answers = Choice(run.info, run, run.frame, "d").usual()
+    assert answers.found[0].learner == "gbrt"
+    assert answers.reason == (
+        "cegb is sure to keep 99% of gbrt's accuracy, but another model beats it on validation"
+    )

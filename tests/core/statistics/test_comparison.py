@@ -12,6 +12,7 @@ from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, draw
 from bench_core.statistics.comparison import (
     better_than,
     bounded_interval,
+    difference_of_shares,
     differences,
     holm,
     interval,
@@ -87,6 +88,56 @@ def test_learners_that_differ_in_two_rows_are_not_significantly_different(rows, 
     [one] = differences(level(right, seed), [(0, 1)], interest=[0.0])
     assert one.p == pytest.approx(2 * np.exp(-2), abs=0.06)
     assert one.interval.low <= 0 < one.interval.high
+
+
+@pytest.mark.parametrize("rows", [31, 1000])
+@pytest.mark.parametrize("wrong", [0, 2])
+def test_two_shares_differ_at_least_by_one_more_row_in_each_direction(rows, wrong):
+    """D. Bonett and R. Price (2012), by hand."""
+    right = np.ones((2, rows))
+    right[1, :wrong] = 0
+    n = rows + 2
+    more, less = (wrong + 1) / n, 1 / n
+    reach = stats.t(rows - 1).ppf(0.975) * np.sqrt((more + less - (more - less) ** 2) / n)
+    found = difference_of_shares(level(right), np.array([1.0, -1.0]))
+    assert found.low == pytest.approx(more - less - reach, rel=0.05)
+    assert found.high == pytest.approx(more - less + reach, rel=0.05)
+
+
+def covered(rows, accuracy, boards):
+    """Shares of boards whose interval of the difference of two learners covers it: of draws, as
+    compared by ``differences``, and of shares."""
+    rng, found = np.random.default_rng(rows), []
+    contrast, truth = np.array([1.0, -1.0]), accuracy[0] - accuracy[1]
+    for board in range(boards):
+        right = (rng.random((2, rows)) < np.array(accuracy)[:, None]).astype(float)
+        here = level_of(*right, resamples=400, seed=board)
+        ends = interval(here, contrast), differences(here, [(0, 1)], [0.0])[0].interval
+        each = [*ends, difference_of_shares(here, contrast)]
+        found.append([low - 1e-9 <= truth <= high + 1e-9 for low, high in each])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("rows", [31, 200, 1000])
+def test_the_difference_of_two_shares_near_one_is_in_its_interval(rows):
+    assert covered(rows, (0.999, 0.995), 100)[2] >= 0.92  # of draws: .11, .65 and .94
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accuracy", [(0.999, 0.999), (0.999, 0.995), (0.95, 0.9)])
+@pytest.mark.parametrize("rows", [31, 200, 1000])
+def test_differences_of_shares_cover(rows, accuracy):
+    found = covered(rows, accuracy, 500)
+    print(rows, accuracy, found)
+    assert found[2] >= 0.935
+
+
+def test_the_difference_of_shares_of_many_differing_rows_is_that_of_draws():
+    right = np.random.default_rng(0).random((2, 1000)) < [[0.8], [0.7]]
+    found, contrast = level(right.astype(float)), np.array([1.0, -1.0])
+    assert difference_of_shares(found, contrast) == pytest.approx(
+        interval(found, contrast), rel=0.1
+    )
 
 
 def test_interval_and_p_agree_with_students_on_normal_values():
