@@ -238,6 +238,8 @@ def _set(
         "reference": one_line(board.reference),
         "standIn": board.stand_in,
         "tested": board.tested,
+        # caps of which the conclusion tells
+        "told": [shown("{:.6g}".format, at.amount) for at in board.budgets if at.kind == CAP],
         "views": [
             _drawn(board, view, learners, picks if view is charts[0] else {}) for view in charts
         ],

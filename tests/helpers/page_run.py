@@ -48,7 +48,7 @@ def known_page():
     return page()
 
 
-def capped():
+def capped(**about):
     """Info and frame of one learner with caps of 5 and 20; one of two seeds lacks the first."""
 
     def point(seed, quality, cost, cap):
@@ -59,7 +59,7 @@ def capped():
 
     points = [(seed, 0.9, 30.0, np.nan) for seed in (0, 1)]
     points += [(0, 0.85, 5.0, 5.0), (0, 0.88, 20.0, 20.0), (1, 0.86, 20.0, 20.0)]
-    uses = (example.use("d", metrics=("accuracy",)),)
+    uses = (example.use("d", metrics=("accuracy",), **about),)
     info = example.info(datasets=uses, metrics=("accuracy",))
     return info, pd.DataFrame([row for one in points for row in point(*one)])
 

@@ -29,10 +29,10 @@ function ranking(data, view, place) {
 /** Whether this is the place of the conclusion, whose sentence and table are those of the board. */
 const atAnswer = (set, view, place) => view === set.views[0] && place === set.opens;
 
-/** The learner that is best on validation at this place, and those about as good; "" at the answer. */
+/** The learner that is best on validation at this place, and those about as good; "" where the conclusion tells it. */
 function story(data, set, view, place) {
-  if (atAnswer(set, view, place)) return "";
   const limit = amount(view, place);
+  if (atAnswer(set, view, place) || (view.kind === "cap" && set.told.includes(limit))) return "";
   const unit = set.unit ? ` ${set.unit}` : "";
   const when = !Number.isFinite(limit) ? "At any cost" : view.kind === "cap" ? `With no row above ${cost(limit)}${unit}` : `At most ${cost(limit)}${unit}`;
   const rows = ranking(data, view, place).filter((row) => row.at >= 0);

@@ -150,7 +150,7 @@ function start(data) {
     }
     const told = section().querySelector(".story");
     told.textContent = story(data, set(), view(), place);
-    told.hidden = own;
+    told.hidden = !told.textContent;
     const [limit, unit] = [amount(view(), place), set().unit ? ` ${set().unit}` : ""];
     const kept = own && set().keeps;
     const text = kept ? `${cost(kept.cost)}${unit} (test)` : Number.isFinite(limit) ? `at most ${cost(limit)}${unit}` : "no limit";
