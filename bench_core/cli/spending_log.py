@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bench_core.arrays import BoolArray
 from bench_core.datasets.readers.tables import DataTable, read_table
@@ -52,19 +53,17 @@ def _bought(table: DataTable, features: Sequence[str]) -> dict[str, BoolArray]:
         return {name: _flags(table, name) for name in features if name in table.names}
     column = table.column("bought")
     texts = column.cells() if column.written is None else column.written()  # NA may be a name
-    rows = {name: np.zeros(len(texts), dtype=bool) for name in features}
-    for text in set(texts.tolist()):
-        here = texts == text
+    number, different = pd.factorize(texts)
+    bought = {name: np.zeros(len(different), dtype=bool) for name in features}
+    for k, text in enumerate(different):
         try:
-            names = shlex.split(text)
-        except ValueError as error:
-            raise InputError(f"{table.place(int(here.argmax()))}: {text!r:.60}: {error}") from None
-        for name in names:
-            if name not in rows:
-                what = unknown("column of the model", name, features)
-                raise InputError(f"{table.place(int(here.argmax()))}: {what}")
-            rows[name] |= here
-    return rows
+            for name in shlex.split(text):
+                bought[name][k] = True
+        except (ValueError, KeyError) as error:  # an open quote, or a name
+            wrong = unknown("column of the model", error.args[0], features)
+            what = wrong if isinstance(error, KeyError) else f"{text!r:.60}: {error}"
+            raise InputError(f"{table.place(int((number == k).argmax()))}: {what}") from None
+    return {name: of_text[number] for name, of_text in bought.items()}
 
 
 def _flags(table: DataTable, name: str) -> BoolArray:
