@@ -288,6 +288,13 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
     }
 
 
+def lost_rows(board: Board, accuracy: float) -> str | None:
+    """Return the number of wrong test rows, over repeats with one decimal; None if unknown."""
+    if math.isnan(accuracy):
+        return None
+    return f"{board.wrong(accuracy):.{int(board.repeats > 1)}f}"
+
+
 def unit_of(board: Board) -> str:
     """Return the unit of costs in words, "" if unknown."""
     return "features" if board.counted else one_line(board.unit)
@@ -313,10 +320,7 @@ def _drawn(
             "f": [shown("{:.3g}".format, value) for value in curve.features],
         }
         if board.tested and view.metric.name == board.metric:
-            values = curve.quality.tolist()
-            figures["w"] = [
-                None if math.isnan(value) else shown(str, board.wrong(value)) for value in values
-            ]
+            figures["w"] = [lost_rows(board, value) for value in curve.quality.tolist()]
         known = {name: values for name, values in figures.items() if None not in values}
         sure = [_certainty(standing) for standing in curve.sure]
         drawn = {"l": learners.index(curve.learner), **known}
