@@ -396,8 +396,11 @@ def watch_command(folder: Path, log: Path) -> int:
     model = _loaded(folder)
     answers, (first, *others) = figures_of(log, model, folder)
     others.sort(key=lambda figure: -abs(figure.logged - figure.expected))
-    spent, unit = [cost(first.expected), cost(first.logged)], model.about["unit"]
-    rows = [[f"{first.name} ({unit})", *spent, "ALARM" * first.alarm]]
+    name, spent = (
+        f"mean cost,{_unit(model)}".rstrip(","),
+        [cost(first.expected), cost(first.logged)],
+    )
+    rows = [[name, *spent, "ALARM" * first.alarm]]
     for name, expected, logged, alarm in others:
         rows.append([name, f"{expected:.1%}", f"{logged:.1%}", "ALARM" * alarm])
     titles = ("figure", "export", "log", "alarm")

@@ -129,6 +129,9 @@ half an equal share."""
 FEW_OF_A_CLASS = 5
 """Test rows of a class that a model may miss without a remark."""
 
+FIRST = 3
+"""Most learners of which a conclusion tells where they are first."""
+
 MANY = 100
 """Most repeats that a conclusion recommends."""
 
@@ -151,10 +154,7 @@ def conclusion(board: Board) -> tuple[str, ...]:
         sentences = [*_nothing_saves(board, reference)]
     else:
         sentences = [*_saves(board, row, reference)]
-    if judge := _judge(board):
-        always = _always(board)
-        if sentences[0].startswith(always):  # said once
-            judge = f"J{judge.partition(': j')[2]}"
+    if judge := _judge(board, *sentences[:1]):
         sentences.insert(1, judge)
     sentences += _caps(board)
     if board.repeats > 1:
@@ -177,12 +177,17 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
         for r in ranked
     }
     tied = [r for r in ranked if r.tier == 1]
-    top = min(tied, key=lambda r: (rows[r.learner].baseline, -len(leads[r.learner]), r.mean))
+
+    def place(one: Ranked) -> tuple[object, ...]:
+        where = leads[one.learner]
+        return not where, rows[one.learner].baseline, -len(where), one.mean
+
+    top = min(tied, key=place)
     first = f"{_subject(rows[top.learner])} is first on {len(leads[top.learner])} of {len(names)}"
     parts = [f"{first} data sets, by {ranked_by(boards)}"]
-    for name, where in leads.items():
-        if where and name != top.learner:
-            parts.append(f"{_subject(rows[name])} is first on {listed(where)}")
+    for one in sorted(ranked, key=lambda r: -len(leads[r.learner])):
+        if (where := leads[one.learner]) and one is not top and len(parts) < FIRST:
+            parts.append(f"{_subject(rows[one.learner])} is first on {listed(where)}")
     sentences = [f"{'; '.join(parts)}."]
     others = [rows[r.learner] for r in tied if r is not top]
     if len(tied) == len(ranked):
@@ -280,7 +285,7 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
         yield f"{_subject(row)} costs {same}{ends}: no feature pays for itself."
         yield f"Buying everything costs {cost(everything)}."
         return
-    parts = f"{cost(paid)} for features, {cost(total - paid)} for errors"
+    parts = f"{cost(paid)} for features, {cost(total - paid)} for errors{_few(board)}"
     yield f"{_subject(row)} costs {amount} per row{ends}: {parts}."
     yield f"Buying everything costs {cost(everything)}, buying nothing {cost(nothing)}."
     if math.isnan(row.standing.interval.low):
@@ -429,22 +434,24 @@ def _constant_is_it(board: Board, reference: Row | None) -> Iterator[str]:
         yield f"The best constant answer {what}; {other}."
 
 
-def _judge(board: Board) -> str:
+def _judge(board: Board, first: str = "") -> str:
     """Return the sentence that names a metric to judge by where accuracy is a poor one: a constant
-    is nearly as good, or the named model never finds a class; "" otherwise."""
+    is nearly as good, which the ``first`` sentence may have said, or the named model never finds a
+    class; "" otherwise."""
     if not board.tested:
         return ""
     metric = "auc" if board.use.task == Task.BINARY else "balanced_accuracy"
     costs = option("error_costs")
-    remedy = f"judge by {option('metrics', metric)}, or give errors a price ({costs})"
+    remedy = f"udge by {option('metrics', metric)}, or give errors a price ({costs})."
     if board.constant and board.constant.quality > POOR_JUDGE:
-        return f"{_always(board)} is right for {board.constant.quality:.1%}: {remedy}."
-    row = board.named
-    for one in board.classes if row else ():
-        if one.rows >= FEW_OF_A_CLASS and one.model == 0:
-            rows = f"{_rows(board, one.rows)} test rows of '{one.label}'"
-            return f"{row.learner if row else ''} finds none of {rows}: {remedy}."
-    return ""
+        if first.startswith(_always(board)):
+            return f"J{remedy}"
+        return f"{_always(board)} is right for {board.constant.quality:.1%}: j{remedy}"
+    missed = [one for one in board.classes if one.rows >= FEW_OF_A_CLASS and one.model == 0]
+    if (row := board.named) is None or not missed:
+        return ""
+    rows = f"{_rows(board, missed[0].rows)} test rows of '{missed[0].label}'"
+    return f"{row.learner} finds none of {rows}: j{remedy}"
 
 
 def _no_target(board: Board, reference: Row) -> Iterator[str]:
@@ -488,7 +495,8 @@ def _best(board: Board) -> Iterator[str]:
     if len(rows) == 1:
         yield f"{top.learner} is the only learner: {reached}."
         return
-    yield f"{_subject(top)} is best on validation: {reached}."
+    few = _few(board).removeprefix(", chosen on ")
+    yield f"{_subject(top)} is best on {few or 'validation'}: {reached}."
     if math.isnan(first.interval.low):
         yield UNMEASURED
     else:
@@ -497,12 +505,11 @@ def _best(board: Board) -> Iterator[str]:
 
 def _caps(board: Board) -> Iterator[str]:
     """Yield a sentence on the best learner on validation under each cap of the board."""
-    nothing = board.constant.valid_quality, board.constant.valid_cost
     for at in board.standings:
         if at.budget is None or at.budget.kind != CAP or (top := _first(board, at)) is None:
             continue
         within = f"With no row above {at.budget.amount:.6g}"
-        if top.valid == nothing:
+        if _is_constant(board, top):
             answer = _always(board) if board.constant_class else "A constant answer"
             yield f"{within}, nothing is better on validation than {answer[0].lower()}{answer[1:]}."
             continue
@@ -511,14 +518,22 @@ def _caps(board: Board) -> Iterator[str]:
         yield from _ties_at(board, at, top.learner)
 
 
+def _is_constant(board: Board, standing: Standing) -> bool:
+    """True if a learner's model is the best constant, by its validation quality and cost."""
+    nothing = board.constant
+    return bool(nothing) and standing.valid == (nothing.valid_quality, nothing.valid_cost)
+
+
 def _ties_at(board: Board, at: Standings, first: str) -> Iterator[str]:
     """Yield sentences on the learners that tie with the ``first`` at a budget, and on those that
     are better on test."""
     rows = {row.learner: row for row in board.rows}
     tier = next(standing.tier for standing in at.rows if standing.learner == first)
-    others = [standing for standing in at.rows if standing.tier and standing.learner != first]
-    if at is board.unlimited:
-        others = [standing for standing in others if not rows[standing.learner].best.constant]
+    others = [
+        standing
+        for standing in at.rows
+        if standing.tier and standing.learner != first and not _is_constant(board, standing)
+    ]
     tied = [_name(rows[standing.learner]) for standing in others if standing.tier == tier]
     better = [_name(rows[standing.learner]) for standing in others if standing.tier < tier]
     if tied and board.totals:

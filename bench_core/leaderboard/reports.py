@@ -287,10 +287,10 @@ def _data(name: str, use: DatasetUse) -> str:
     ranked = f" ({queries} {use.units('test')[1]})" if queries != "0/0/0" else ""
     generated = ", a generated stand-in" if use.stand_in else ""
     unit = f" {use.unit}" if use.unit not in ("", "cost", None) else ""
+    prices = "1 each" if use.counted else f"{use.price_of_everything:.6g}{unit} in all"
     return (
         f"Data set {name} ({use.task}{generated}) has {rows} rows{ranked} for training, "
-        f"validation and test and {count(use.features, 'feature')}, which cost "
-        f"{use.price_of_everything:.6g}{unit} in all."
+        f"validation and test and {count(use.features, 'feature')}, which cost {prices}."
     )
 
 

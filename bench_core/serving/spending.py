@@ -9,12 +9,14 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
 from bench_core.data import Examples
+from bench_core.sequential import StoredPolicy
 
 if TYPE_CHECKING:
     from bench_core.serving.predictor import Predictor
 
-MOST = 10_000
-"""Rows that an expectation rests on, unless they are rows of queries."""
+MOST, OF_POLICY = 10_000, 500
+"""Rows that an expectation rests on, unless they are rows of queries; of a policy without a
+program, which may take seconds for each."""
 CHANGE, ERRORS = 0.05, 3.0
 """An alarm needs a larger change (of a mean, or of a share of rows), and more standard errors."""
 
@@ -33,8 +35,9 @@ def expected_spending(model: Predictor, rows: Examples) -> dict[str, Any]:
     ``deviation`` of the cost, and the shares of rows that are ``capped`` or buy each column
     (``bought``, by name, without free ones)."""
     some: Any = slice(None)
-    if rows.queries is None and len(rows) > MOST:
-        some = np.linspace(0, len(rows) - 1, MOST).astype(np.int64)
+    most = OF_POLICY if isinstance(model.program, StoredPolicy) else MOST
+    if rows.queries is None and len(rows) > most:
+        some = np.linspace(0, len(rows) - 1, most).astype(np.int64)
     prices = None if rows.price_columns is None else rows.price_columns[some]
     answers = model.predict_features(rows.X[some], rows.queries, prices=prices)
     weights, sensors = rows.weights[some], answers.bought

@@ -181,9 +181,9 @@ def test_an_error_may_cost_what_its_row_says(again):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ("--error-costs column:price", "unknown column 'price'"),
+        ("--label label --error-costs column:price", "unknown column 'price'"),
         ("--error-costs 5 --label f0 --task regression", "regression, which has no classes"),
-        ("--metric total_cost", "needs costs of errors: --error-costs COSTS"),
+        ("--label label --metric total_cost", "needs costs of errors: --error-costs COSTS"),
     ],
 )
 def test_bad_costs_are_refused_in_one_line(again, words, line):

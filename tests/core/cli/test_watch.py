@@ -99,7 +99,7 @@ def test_a_row_that_pays_more_raises_an_alarm(answers, bench):
     ended = bench("model", "watch", "model", "log.csv")
     assert ended.status == 1
     alarms = [line for line in ended.out.splitlines() if line.endswith(" ALARM")]
-    assert alarms[0].startswith("spent (")
+    assert alarms[0].startswith("mean cost")
     assert any(line.startswith("age") and "0.0%" in line for line in alarms)
     assert not any(line.startswith("capped") for line in ended.out.splitlines())
     assert f"ALARM: {len(alarms)} figures changed" in ended.out
@@ -173,3 +173,14 @@ def test_an_estimator_exports_its_expectation_of_the_validation_part():
     assert about["spending"]["mean"] == pytest.approx(about["valid"]["cost"])
     assert {*about["spending"]["bought"]} <= {*X.columns}
     assert about["spending"]["capped"] == 0
+
+
+def test_an_expectation_rests_on_rows_from_the_whole_split(monkeypatch):
+    data = table(0, 600)
+    model = BudgetedClassifier("cegb", parameters={"trees": 5}, validation_fraction=0.5)
+    model.fit(data[["age", "tsh"]], data["ill"])
+    whole = model.export().about["spending"]
+    monkeypatch.setattr("bench_core.serving.spending.MOST", 100)
+    some = model.export().about["spending"]
+    assert (some["rows"], whole["rows"] > 200) == (100, True)
+    assert some["mean"] == pytest.approx(whole["mean"], abs=0.3)

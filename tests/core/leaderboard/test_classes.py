@@ -11,6 +11,7 @@ from bench_core._io.files import from_cache
 from bench_core.datasets.cache import open_prepared
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.conclusion import conclusion
+from bench_core.leaderboard.reports import paragraph
 from bench_core.leaderboard.selection import Choice
 from bench_core.results.budgets import Budget
 from bench_core.results.store import Store
@@ -129,3 +130,5 @@ def test_costs_are_numbers_of_features_where_each_costs_1(home, costs, counted):
     (board,) = boards(store.info("last"), store.frame("last"), store)
     assert (board.unit, board.counted) == ("features" if counted else unit, counted)
     assert ("all of them cost 3" in board.facts) is not counted
+    text = paragraph(store.info("last"), store.frame("last"))
+    assert ("3 features, which cost 1 each." in text) is counted

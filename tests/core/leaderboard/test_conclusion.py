@@ -440,6 +440,8 @@ def test_without_a_reference_the_best_quality_is_told_with_its_ties():
         "No saving is measured without a reference learner.",
     )
     assert said(*rows, **made, unit="EUR")[0].endswith(" on test for 30.00 EUR.")
+    few = said(*rows, **made, checked=(360, "rows"))[0]
+    assert few.startswith("miser is best on only 360 validation rows: accuracy 0.9000")
     made = {"reference": "", "unlimited": standings(None, ("mine", 0.9, 1))}
     alone = "mine is the only learner: accuracy 0.9000 on test at cost 30.00."
     assert said(row("mine"), **made)[0] == alone
@@ -465,7 +467,7 @@ def test_without_a_reference_a_constant_is_never_a_learners():
         f"Judge by metrics='auc', {REMEDY}",
         "No saving is measured without a reference learner.",
     )
-    made["unlimited"] = standings(None, ("b", 0.97, 1), ("a", 0.956, 1))
+    made["unlimited"] = standings(None, ("b", 0.97, 1), ("a", 0.956, 1, 0.956, 0.0))
     lines = said(row("a", best=nothing(0.956)), row("b", best=pick(0.97, 3.0)), **made)
     assert lines[0] == "b is best on validation: accuracy 0.9700 on test at cost 3.00."
     assert "about as good" not in " ".join(lines)
@@ -474,11 +476,16 @@ def test_without_a_reference_a_constant_is_never_a_learners():
 def test_under_caps_each_has_the_learner_that_is_best_on_validation():
     caps = (
         standings(Budget(1, "cap"), ("cegb", 0.6, 1, 0.6, 0.0), ("gbrt", 0.6, 1, 0.6, 0.0)),
-        standings(Budget(3, "cap"), ("cegb", 0.82, 1, 0.79, 3.0), ("gbrt", 0.8, 1, 0.81, 3.0)),
+        standings(
+            Budget(3, "cap"),
+            ("cegb", 0.82, 1, 0.79, 3.0),
+            ("gbrt", 0.8, 1, 0.81, 3.0),
+            ("miser", 0.6, 1, 0.6, 0.0),
+        ),
         standings(Budget(5.0), ("gbrt", 0.7, 1)),
     )
     made = {"standings": caps, "constant": nothing(0.6), "constant_class": "no"}
-    assert said(CEGB, GBRT, **made)[-3:] == (
+    assert said(CEGB, GBRT, row("miser"), **made)[-3:] == (
         "With no row above 1, nothing is better on validation than always answering 'no'.",
         "With no row above 3, gbrt is best on validation: accuracy 0.8000 on test.",
         "cegb is about as good.",
@@ -532,6 +539,8 @@ def test_of_total_costs_the_parts_and_the_learners_that_cost_about_as_much_are_t
         "Buying everything costs 8.20, buying nothing 1.61.",
         "cegb costs about as much.",
     )
+    few = said(*rows, **made, extremes=(8.2, 1.61), checked=(360, "rows"))[0]
+    assert few.endswith("1.00 for errors, chosen on only 360 validation rows.")
     for nothing_paid, same in ((1.5004, "the same"), (1.3, "1.50")):
         assert said(*rows, **made, extremes=(8.2, nothing_paid)) == (
             f"Buying nothing costs {nothing_paid:.2f} EUR per row.",
@@ -575,6 +584,15 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     made = list(over(7, [0.9] * 3 + [0.5] * 4, [0.7] * 7, [0.8] * 7))
     assert "greedy-order (a baseline) has the best mean rank, 1.57." not in overall_conclusion(made)
     assert "greedy-order (a baseline) has the best mean rank, 1.43." in overall_conclusion(made)
+    # a baseline is first on all, so that no learner is named
+    assert overall_conclusion(list(over(3, [0.8] * 3, [0.7] * 3, [0.9] * 3)))[0] == (
+        "greedy-order, a baseline, is first on 3 of 3 data sets, by mean quality over all budgets."
+    )
+    many = [[0.9 if d == k else 0.5 for d in range(6)] for k in range(6)]
+    assert overall_conclusion(list(over(6, *many)))[0] == (
+        "l0 is first on 1 of 6 data sets, by mean quality over all budgets; greedy-order, a "
+        "baseline, is first on d5; l1 is first on d1."
+    )
     clear = list(over(12, [0.9] * 12, [0.7] * 12))
     assert overall_conclusion(clear) == (
         "l0 is first on 12 of 12 data sets, by mean quality over all budgets.",
