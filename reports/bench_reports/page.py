@@ -30,7 +30,7 @@ from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import CHEAPER, cost, count, counted, listed, quality, run_line
-from bench_reports.page_data import by_chance, json_text, page_data, unit_of
+from bench_reports.page_data import by_chance, json_text, lost_rows, page_data, unit_of
 from bench_reports.palette import css
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import mark_lines, screen_table, selection_line
@@ -334,7 +334,6 @@ def overview(boards: Sequence[Board]) -> Overview:
 def _cell(board: Board, row: Row | None) -> str:
     if row is None:
         return "-"
-    lost = quality(row.model.quality)
-    if board.tested:
-        lost = f"{board.wrong(row.model.quality):.{int(board.repeats > 1)}f}"
+    of = row.model.quality
+    lost = (lost_rows(board, of) if board.tested else quality(of)) or "-"
     return f"{cost(row.model.cost)} ({lost}){'?' * (board.saves and not row.cheap)}"

@@ -140,28 +140,22 @@ def mean_view(board: Board, draws: Draws, amounts: Iterable[float]) -> ChartView
 
 def _view(board: Board, kind: str, places_of: Sequence[Place]) -> ChartView:
     """Return the curves through points chosen at places."""
+    draws = places_of[0].draws
     standing = [standings(place.draws, place.limit, place.chosen).rows for place in places_of]
     rows = [{row.learner: row for row in of_place} for of_place in standing]
     curves: list[Curve] = []
     for name in (row.learner for row in board.rows):
         curves += _curve(name, [of.get(name, Standing(name)) for of in rows], places_of)
-    leaders = [_leader(place) for place in places_of]
+    leaders = [_leader(rows_of, draws.sign) for rows_of in standing]
     amounts = [place.limit.amount for place in places_of if place.limit != NO_LIMIT]
-    draws = places_of[0].draws
     return ChartView(draws.metric, kind, amounts, leaders, curves, draws)
 
 
-def _leader(place: Place) -> str:
-    """Return the learner with the best validation quality at a place, "" for none; of equals the
-    cheapest. Learners that lack a point in some repeat come last, as in ``selection.Choice.at``."""
-    draws, _, chosen = place
-    candidates = []
-    for k, name in enumerate(draws.names):
-        rows = chosen.row[draws.there[:, k], k]
-        if len(known := rows[rows >= 0]):
-            cost, quality = (float(figures.mean()) for figures in draws.valid(known))
-            candidates.append((len(known) < len(draws.repeats), -draws.sign * quality, cost, name))
-    return min(candidates)[-1] if candidates else ""
+def _leader(rows: Iterable[Standing], sign: int) -> str:
+    """Return the learner with the best validation quality, of equals the cheapest; "" for none."""
+    known = [one for one in rows if not math.isnan(one.valid[0] + one.quality)]
+    order = [(-sign * one.valid[0], one.valid[1], one.learner) for one in known]
+    return min(order)[-1] if order else ""
 
 
 def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> Iterator[Curve]:
@@ -288,6 +282,13 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
     }
 
 
+def lost_rows(board: Board, accuracy: float) -> str | None:
+    """Return the number of wrong test rows, over repeats with one decimal; None if unknown."""
+    if math.isnan(accuracy):
+        return None
+    return f"{board.wrong(accuracy):.{int(board.repeats > 1)}f}"
+
+
 def unit_of(board: Board) -> str:
     """Return the unit of costs in words, "" if unknown."""
     return "features" if board.counted else one_line(board.unit)
@@ -313,10 +314,7 @@ def _drawn(
             "f": [shown("{:.3g}".format, value) for value in curve.features],
         }
         if board.tested and view.metric.name == board.metric:
-            values = curve.quality.tolist()
-            figures["w"] = [
-                None if math.isnan(value) else shown(str, board.wrong(value)) for value in values
-            ]
+            figures["w"] = [lost_rows(board, value) for value in curve.quality.tolist()]
         known = {name: values for name, values in figures.items() if None not in values}
         sure = [_certainty(standing) for standing in curve.sure]
         drawn = {"l": learners.index(curve.learner), **known}

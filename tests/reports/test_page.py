@@ -297,7 +297,7 @@ def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     info, made = page_run.capped()
     (view,) = (v for v in views(info, boards(info, made)[0], made) if v.kind == "cap")
     (curve,) = view.curves
-    assert (view.places, view.leaders) == ([5.0, 20.0], ["gbrt", "gbrt"])
+    assert (view.places, view.leaders) == ([5.0, 20.0], ["", "gbrt"])
     assert (curve.budget.tolist(), curve.quality.tolist()) == ([20.0], [pytest.approx(0.87)])
 
 

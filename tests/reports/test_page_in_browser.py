@@ -497,7 +497,7 @@ def test_a_run_with_caps_opens_at_its_largest_cap(told, tmp_path):
         assert tab.js("document.getElementById('f-kind').value") == "cap"
         # once, by the conclusion or below it
         assert tab.js("document.body.innerText").count("With no row above 20") == 1
-        own = "With no row above 20.00 units: gbrt, 20.00, wrong for 65 of 500."
+        own = "With no row above 20.00 units: gbrt, 20.00, wrong for 65.0 of 500."  # a mean
         assert story(tab) == ("" if told else own)
         assert column(tab, "accuracy") == ["0.8700"]
         assert tab.js("location.hash") == ""

@@ -36,7 +36,7 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
     links = Links(index).found
     assert len(links) == 6
     assert index.count("<h1>Our tests</h1>") == 1
-    assert "greedy-order, a baseline, is best on validation: accuracy" in index
+    assert "greedy-order, a baseline, is best on only 24 validation rows: accuracy" in index
     # a constant alone has no curve, a baseline no colour
     assert re.findall('polyline class="([^"]*)"', index) == ["first"]
     assert 'data-ready="yes"' in index  # nothing waits for a script

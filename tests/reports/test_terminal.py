@@ -27,6 +27,7 @@ from bench_core.leaderboard.columns import Column, columns, filled, shown_rows
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import TEXT_WIDTH
 from bench_core.terminal.wording import cost, quality, saving, settings
 
@@ -286,6 +287,15 @@ def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
     bold = {(table.rows[i][0], j) for i, j in table.bold_cells}
     assert {j for _, j in bold} == set(range(1, 1 + len(board.budgets)))
     assert {name for name, j in bold if j == len(board.budgets)} <= {"ahead", "alike", "gbrt"}
+
+
+def test_an_interval_at_a_budget_stays_within_its_range(certain):
+    _, board = certain
+    at = board.standings[-1]
+    rows = tuple(replace(one, quality=0.97, interval=Interval(0.8, 1.0)) for one in at.rows)
+    board = asked(replace(board, standings=(*board.standings[:-1], replace(at, rows=rows))))
+    table = budget_table(panels_of(board).of(board)[1], 999)
+    assert {row[-1].rstrip("* ") for row in table.rows} == {"0.970-.170/+.030"}
 
 
 def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):

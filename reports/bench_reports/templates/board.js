@@ -37,7 +37,7 @@ function story(data, set, view, place) {
   const when = !Number.isFinite(limit) ? "At any cost" : view.kind === "cap" ? `With no row above ${cost(limit)}${unit}` : `At most ${cost(limit)}${unit}`;
   const rows = ranking(data, view, place).filter((row) => row.at >= 0);
   const lead = rows.find((row) => row.leads);
-  if (!lead) return `${when}: no learner can predict.`;
+  if (!lead) return `${when}: no learner has a result.`;
   const lost = lead.wrong === null ? `${view.metric} ${quality(lead.quality)}` : `wrong for ${lead.wrong} of ${set.tested}`;
   if (lead.constant) return `${when}: nothing is bought; always the same answer, ${lost}.`;
   const [first, others] = [rows.filter((row) => row.tier === 1), rows.filter((row) => row.tier === 1 && !row.leads && !row.constant)];
