@@ -490,7 +490,8 @@ def _best(board: Board) -> Iterator[str]:
         return  # the constant has been named
     price = f"at cost {cost(top.best.cost)}"
     if board.unit:
-        price = f"for {cost(top.best.cost)} {board.unit}"
+        verb = "reading" if board.counted else "for"
+        price = f"{verb} {cost(top.best.cost)} {board.unit}"
     reached = f"{board.metric} {quality(top.best.quality)} on test {price}"
     if len(rows) == 1:
         yield f"{top.learner} is the only learner: {reached}."

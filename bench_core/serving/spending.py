@@ -40,11 +40,12 @@ def expected_spending(model: Predictor, rows: Examples) -> dict[str, Any]:
         some = np.linspace(0, len(rows) - 1, most).astype(np.int64)
     prices = None if rows.price_columns is None else rows.price_columns[some]
     answers = model.predict_features(rows.X[some], rows.queries, prices=prices)
-    weights, sensors = rows.weights[some], answers.bought
+    weights = rows.weights[some]
+    acquired = answers.acquired.rows(len(weights))
     bought: dict[str, BoolArray] = {}
     for s, names in model.sensors.items():
         for name in names:  # which is read once all of its sensors are bought
-            bought[name] = bought.get(name, True) & sensors[:, s]
+            bought[name] = bought.get(name, True) & acquired.has(s)
     mean = float(np.average(answers.spent, weights=weights))
     return {
         "rows": len(weights),

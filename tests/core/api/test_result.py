@@ -44,7 +44,7 @@ def test_it_shows_itself_in_a_few_lines(result):
     lines = repr(result).splitlines()
     assert lines[0] == result.conclusion
     assert lines[0].startswith("visits: toy-")
-    assert " is best on validation: accuracy " in lines[0]
+    assert " is best on only 43 validation rows: accuracy " in lines[0]
     assert lines[1].startswith(f"run {result.run}: 3 ok in ")
     assert len(lines) == 3
 

@@ -440,6 +440,8 @@ def test_without_a_reference_the_best_quality_is_told_with_its_ties():
         "No saving is measured without a reference learner.",
     )
     assert said(*rows, **made, unit="EUR")[0].endswith(" on test for 30.00 EUR.")
+    counted = {"unit": "features", "use": DatasetUse("d", features=64, counted=True)}
+    assert said(*rows, **made, **counted)[0].endswith(" on test reading 30.00 features.")
     few = said(*rows, **made, checked=(360, "rows"))[0]
     assert few.startswith("miser is best on only 360 validation rows: accuracy 0.9000")
     made = {"reference": "", "unlimited": standings(None, ("mine", 0.9, 1))}
