@@ -40,11 +40,11 @@ function story(data, set, view, place) {
   if (!lead) return `${when}: no learner has a result.`;
   const lost = lead.wrong === null ? `${view.metric} ${quality(lead.quality)}` : `wrong for ${lead.wrong} of ${set.tested}`;
   if (lead.constant) return `${when}: nothing is bought; always the same answer, ${lost}.`;
-  const [first, others] = [rows.filter((row) => row.tier === 1), rows.filter((row) => row.tier === 1 && !row.leads && !row.constant)];
-  const names = listed(others.map((row) => row.name));
-  const [is, how] = [others.length > 1 ? "are" : "is", first.includes(lead) ? "about as good" : "better on test"];
+  const others = rows.filter((row) => row.tier && !row.leads && !row.constant);
+  const named = (some, words) => (some.length ? `; ${listed(some.map((row) => row.name))} ${some.length > 1 ? "are" : "is"} ${words}` : "");
+  const more = named(others.filter((row) => row.tier === lead.tier), "about as good") + named(others.filter((row) => row.tier < lead.tier), "better on test");
   const paid = cost(lead.cost) + (Number(cost(lead.cost)) > Number(cost(limit)) ? " on test" : ""); // budgets are on validation
-  return `${when}: ${lead.name}, ${paid}, ${lost}${others.length ? `; ${names} ${is} ${how}` : ""}.`;
+  return `${when}: ${lead.name}, ${paid}, ${lost}${more}.`;
 }
 
 /** The table at a budget: its head, and its rows with baselines last. */
