@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 
-LONG_TITLE = 8  # a metric with a longer name is headed "quality"
+LONG_TITLE = 10  # a metric with a longer name is headed "quality"
 
 RANKS = (
     f"rank: {CONFIDENCE} range (Nemenyi test); *: not significantly worse than the best. "
