@@ -12,7 +12,7 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, printable, require
 from bench_core.terminal.tables import Table, console, deliver, show
 from bench_core.terminal.wording import cost, listed, run_line
-from bench_reports.best import costs_in, named_datasets
+from bench_reports.best import concluded, costs_in, named_datasets
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.bought_sensors import Purchase
@@ -93,6 +93,8 @@ def command(
             continue
         if answers.reason:
             note(f"{name}: {answers.reason}")
+        if limit is None and not learner and output is None:
+            console().out("\n".join(concluded(choice)), highlight=False)
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"
         bought = purchases(kept, info.run, chosen.points)
         if order:
