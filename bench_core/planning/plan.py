@@ -183,21 +183,27 @@ by cells of validation and test rows; measured by ``tests/speed/typical_seconds.
 def typical_seconds(
     jobs: Iterable[FitSpec | TrialSpec], datasets: Iterable[DatasetUse]
 ) -> dict[str, float]:
-    """Estimate seconds by key for each job from rows, features and classes of its data set; of an
-    unknown learner, as of the median learner."""
+    """Estimate seconds by key for each job from its data set."""
+    uses = {use.name: use for use in datasets}
+    return {
+        job.key: typical_time(
+            job.learner_name if isinstance(job, FitSpec) else job.learner,
+            uses.get(job.dataset, DatasetUse()),
+            fit=isinstance(job, FitSpec),
+        )
+        for job in jobs
+    }
+
+
+def typical_time(learner: str, use: DatasetUse, *, fit: bool) -> float:
+    """Return typical seconds of a fit or a trial from rows, features and classes of a data set; of
+    an unknown learner, as of the median learner."""
     typical = json.loads(TYPICAL.read_text(encoding="utf-8"))
     usual = [median(column) for column in zip(*typical.values(), strict=True)]
-    uses = {use.name: use for use in datasets}
-    estimates = {}
-    for job in jobs:
-        fit = isinstance(job, FitSpec)
-        name = job.learner_name if isinstance(job, FitSpec) else job.learner
-        use = uses.get(job.dataset, DatasetUse())
-        rows = sum(number for split, number in use.rows.items() if (split == "train") == fit)
-        cells = rows * use.features * (use.classes if use.classes > 2 else 1) / 1e6
-        start, slope = typical.get(name, usual)[:2] if fit else typical.get(name, usual)[2:]
-        estimates[job.key] = start + slope * cells
-    return estimates
+    rows = sum(number for split, number in use.rows.items() if (split == "train") == fit)
+    cells = rows * use.features * (use.classes if use.classes > 2 else 1) / 1e6
+    start, slope = typical.get(learner, usual)[:2] if fit else typical.get(learner, usual)[2:]
+    return float(start + slope * cells)
 
 
 def resumed(plan: Plan, request: RunRequest) -> Plan:

@@ -25,7 +25,7 @@ from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
 from bench_core.metrics.rows import TOTAL_COST
 from bench_core.planning.keys import DescribedLearner, billed, fit_key, metric_key, priced
-from bench_core.planning.plan import Notify, Plan, resumed
+from bench_core.planning.plan import Notify, Plan, resumed, typical_time
 from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
 from bench_core.planning.resolve_learners import (
@@ -60,6 +60,9 @@ def make_plan(
     request = replace(request, executor=request.executor or suite.executor or EXECUTORS[0])
     return _Planner(request, registry, suite, notify, say).plan()
 
+
+SLOW = 300.0
+"""Typical seconds of a fit beyond which a first board leaves a learner out."""
 
 CHEAP_TRAINING_ROWS = 50_000
 """Maximum training rows on which the reference learner is also scored."""
@@ -358,8 +361,9 @@ class _Planner:
             splits_of = ("train",) if cheap and chosen.name == use.reference else ()
             for learner, varied in zip(chosen.described, chosen.varied, strict=True):
                 reason = learner.unsuited(use.task, use.name)
-                if reason and not chosen.named:
-                    self.note(f"skipped: {reason}")
+                slow = "" if chosen.name == use.reference else self.too_slow(learner, use)
+                if (reason or slow) and not chosen.named:
+                    self.note(f"skipped: {reason}" if reason else f"left out: {slow}")
                     continue
                 title = f"{f'{chosen.name} {varied}'.rstrip()} on {use.name}{suffix}"
                 version = self.version(learner)
@@ -383,6 +387,16 @@ class _Planner:
                 self.trials.setdefault(spec.key, spec)
                 if reason:
                     self.skipped[spec.key] = reason
+
+    def too_slow(self, learner: DescribedLearner, use: DatasetUse) -> str:
+        """Return why a first board leaves a learner out, "" if it does not: a fit takes long."""
+        if self.request.learners or self.suite.name:
+            return ""
+        parts = (typical_time(one.name, use, fit=True) for one in (learner, *learner.needs))
+        if (seconds := sum(parts)) <= SLOW:
+            return ""
+        takes = f"a fit of {learner.name} on {use.name} takes about {seconds / 60:.0f} minutes"
+        return f"{takes}; to run it, name it: {option('learners', learner.name)}"
 
     def version(self, learner: DescribedLearner) -> str:
         """Version of the distribution that registered a learner, or the learner's own."""

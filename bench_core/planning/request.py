@@ -159,8 +159,8 @@ class RunRequest(TableOptions, _DataChoice):
     learners: tuple[Any, ...] = declared(
         (),
         "Learners by name, or 'all': 'bench list learners'. Default: the suite's, or six for a "
-        "first board, and aaco-tree under caps. A suite may exclude a learner on a data set; it "
-        "runs if you name both.",
+        "first board (on large data without slow ones), and aaco-tree under caps. A suite may "
+        "exclude a learner on a data set; it runs if you name both.",
         LEARNERS,
         python="Or instances, or a mapping of names to parameters, in which lists are grids.",
         short="-l",

@@ -385,3 +385,21 @@ def test_notes_on_small_data_are_cautions_and_others_are_not(suite):
     kinds = {note.text.partition(":")[0]: note.kind for note in use.notes}
     assert kinds["fewer than 500 validation queries"] == "caution"
     assert kinds["made of random numbers"] != "caution"
+
+
+def test_a_first_board_leaves_out_what_takes_long_but_not_the_reference(home, monkeypatch):
+    monkeypatch.setattr("bench_core.planning.planner.SLOW", 1.0)
+    monkeypatch.setattr(
+        "bench_core.planning.planner.typical_time",
+        lambda name, use, fit: {"cegb": 90.0, "gbrt": 90.0, "budget-rf": 0.8}.get(name, 0.3),
+    )
+    lines = []
+    p = plan(data="breast-cancer", on_event=lambda event: lines.append(event.message))
+    names = {trial.learner for trial in p.trials}
+    assert {"gbrt", "miser"} <= names
+    assert not names & {"cegb", "budget-prune"}  # the latter stands on budget-rf
+    (line,) = [line for line in lines if "left out: a fit of cegb" in line]
+    assert "on breast-cancer takes about 2 minutes; to run it, name it: learners=" in line
+    assert "cegb" in {
+        t.learner for t in plan(data="breast-cancer", learners=["cegb", "gbrt"]).trials
+    }
