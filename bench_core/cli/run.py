@@ -34,7 +34,9 @@ CURVES = "curves"  # the report that --plot writes
 DIFFERS = 1
 _SHOWN = 5  # differing numbers
 FIRST = "quickstart"  # the suite of a run without data
-FIRST_TAKES = "real data, about 20 s on two cores; the first run compiles code and takes a minute"
+FIRST_TAKES = (
+    "real data, about 10 s on two cores; the first run compiles code and takes half a minute"
+)
 GO_ON = "; repeat the command to continue"
 
 # all options of a run except the common options of verbs

@@ -137,7 +137,7 @@ def bundle_command(run: str, output: Path, with_data: bool, **arguments: Any) ->
     from bench_core.execution.orchestration import registry_of, same_trials
     from bench_core.leaderboard.bought_sensors import shares
     from bench_core.leaderboard.reports import ReportRequest, write_report
-    from bench_core.planning.bundle import RESULTS, write_bundle
+    from bench_core.planning.bundle import PAGES, RESULTS, write_bundle
     from bench_core.results.store import Store
 
     if output.suffix != ".zip":
@@ -146,11 +146,11 @@ def bundle_command(run: str, output: Path, with_data: bool, **arguments: Any) ->
         kept, registry = Store(here.store), registry_of(here)
         info = kept.info(run)
         same_trials(kept, info, here, registry, show)
-        page = Path(folder, "board.html")
+        features, page = PAGES[0], Path(folder, PAGES[1])
         write_report(registry, ReportRequest(here.store, info.run, page), options.warn)
         results = {
             RESULTS: csv_of(results_frame(kept, info)),
-            "features.csv": csv_of(shares(kept, info.run)),
+            features: csv_of(shares(kept, info.run)),
             page.name: page.read_bytes(),
         }
         contents = write_bundle(output, info, results, with_data=with_data)

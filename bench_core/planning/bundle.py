@@ -22,7 +22,7 @@ from bench_core._io.machine import installed
 from bench_core._io.text import parse_toml, read_text
 from bench_core.datasets.user_datasets import FILE as DATASETS
 from bench_core.datasets.user_files import PRICES
-from bench_core.errors import InputError, one_line
+from bench_core.errors import InputError, UsageError, one_line
 from bench_core.option_fields import options_of
 from bench_core.planning.request import RunRequest, command
 from bench_core.planning.resolve_learners import parse_setting
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 RESULTS = "results.csv"
+PAGES = ("features.csv", "board.html")
 _ABOUT = "run.json"
+TAKEN = {name: Path("bundle", name) for name in ("README.md", _ABOUT, RESULTS, *PAGES)}
+"""Files that every bundle has."""
+
 _DATA = ("data", "valid", "test")  # fields of a request with data files
 
 _POINT = ("learner", "params", "dataset", "fold", "seed", "point", "split", "cap", "accounting")
@@ -64,6 +68,10 @@ class Contents:
         name = PurePath(text)
         if name.is_absolute() or ".." in name.parts:
             name = PurePath(name.name)
+        other = {**self.files, **self.data, **TAKEN}.get(name.as_posix(), path)
+        if other.absolute() != path.absolute():
+            remedy = "rename one of them and repeat the run"
+            raise UsageError(f"{path} and {other} have one name in a bundle, {name}; {remedy}")
         (self.data if data else self.files)[name.as_posix()] = path
         self.moved[text] = str(name)
         prices = path.with_name(path.name + PRICES)
@@ -73,7 +81,8 @@ class Contents:
 
 def contents(request: Mapping[str, Any]) -> Contents:
     """Return the files that a run's request names, seen from the current folder: data, costs, its
-    suite, values of settings, and modules of ``-p`` with what they import here."""
+    suite, values of settings, and modules of ``-p`` with what they import here. Raises UsageError
+    for two files that would have one name."""
     held = Contents()
     for name in _DATA:
         values = request.get(name) or ()

@@ -145,3 +145,14 @@ def test_files_from_other_folders_move_into_the_bundle(ran, bench, material, tmp
     assert bench("bundle", "-o", "run.zip", "-p", "mine").status == 0
     assert json.loads(members()["run.json"])["request"]["costs"] == "costs.csv"
     assert "costs.csv" in members()
+
+
+@pytest.mark.parametrize("name", ["mine.py", "results.csv", "features.csv"])
+def test_two_files_of_one_name_are_refused(ran, bench, material, tmp_path_factory, name):
+    far = tmp_path_factory.mktemp("far")
+    Path("costs.csv").rename(far / name)
+    assert bench("run", *QUICK, "--costs", str(far / name), "--learners", "toy").status == 0
+    refused = bench("bundle", "-o", "run.zip", "-p", "mine")
+    assert refused.status == 2
+    assert f"have one name in a bundle, {name}; rename one of them" in refused.err
+    assert not Path("run.zip").exists()
