@@ -40,6 +40,7 @@ _SPACES = "\u00a0\u202f '"  # group separators, besides the points of 1.234,50
 _GROUPED = re.compile(rf"[+-]?(\d{{1,3}}([.{_SPACES}]\d{{3}})+|\d+)(,\d+)?([eE][+-]?\d+)?")
 _POINTS = str.maketrans({",": ".", **dict.fromkeys(f".{_SPACES}")})
 _FIRST_DAY = date(1970, 1, 1).toordinal()
+LAST_DAY = date.max.toordinal() - _FIRST_DAY
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]{{0,6}}"
 _DATE = re.compile(
@@ -120,7 +121,7 @@ class ColumnEncoding:
 
         Missing cells are NaN; dates are days since 1970-01-01. An unseen text is NaN, or -1 with
         ``one_hot``. Surrounding blanks are ignored. Raises ValueError if a cell is not a number
-        (or a date) in a column of numbers (of dates).
+        (or a date) in a column of numbers (of dates), or days beyond the year 9999.
         """
         if self.texts:
             places, unseen = self.places(), self.unseen
@@ -130,6 +131,9 @@ class ColumnEncoding:
             numbers = (numbers - EPOCH) / np.timedelta64(1, "D")
         elif numbers.dtype.kind not in "biuf":
             numbers = np.array([number_of(v, self.format) for v in numbers.ravel().tolist()])
+        if self.kind == "date" and (no_days := numbers[numbers > LAST_DAY]).size:
+            what = f"{no_days[0]:.15g} may be seconds or milliseconds"
+            raise ValueError(f"{what}; give a date, or days since 1970-01-01")
         with np.errstate(over="ignore"):
             moved = numbers - self.offset if self.offset else numbers
             return np.asarray(moved, dtype=np.float32)

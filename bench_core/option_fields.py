@@ -105,8 +105,8 @@ def whole_numbers(most: int) -> Form:
         numbers: list[int] = []
         for name in listed(text):
             first, dash, last = name.partition("-")
-            if dash and int(last) - int(first) > 10_000:
-                raise ValueError("too many")
+            if dash and not 0 <= int(last) - int(first) <= 10_000:
+                raise ValueError("none, or too many")
             numbers += range(int(first), int(last) + 1) if dash else [int(name)]
         return tuple(numbers)
 

@@ -147,15 +147,19 @@ class Registry:
         raise UsageError(self.unknown(kind, name, known))
 
     def unknown(self, kind: str, name: str, names: Iterable[str]) -> str:
-        """Message for an unknown name, with plugins that failed to load and may have defined it."""
+        """Message for an unknown name, with plugins that failed to load and may have defined it,
+        and a module of the current folder that is called like it."""
         broken = (p for p in self.plugins if p.error)
         may = (
             p
             for p in broken
             if kind == "name" or "data set" in kind or not p.module.endswith(".toml")
         )
-        why = "; ".join(f"{p.name} does not load: {p.error}" for p in may)
-        return unknown(kind, name, names, why)
+        why = [f"{p.name} does not load: {p.error}" for p in may]
+        module = str(name).replace("-", "_")
+        if module.isidentifier() and Path(f"{module}.py").is_file():
+            why += [f"if {module}.py defines it, give {option('plugins', like=module)}"]
+        return unknown(kind, name, names, "; ".join(why))
 
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
         """Warm up for these learners, each function once; failures are only noted."""

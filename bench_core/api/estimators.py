@@ -426,7 +426,7 @@ class _Budgeted(RowReader):
 
 @dataclass(eq=False, repr=False)
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
-    """A classifier whose predictions cost at most ``budget`` per row.
+    """A classifier whose predictions cost at most ``budget`` per row, on average or each.
 
     ==================  ==========================================================================
     parameter           meaning
@@ -531,7 +531,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
 
 
 class BudgetedRegressor(RegressorMixin, _Budgeted):
-    """A regressor whose predictions cost at most ``budget`` per row.
+    """A regressor whose predictions cost at most ``budget`` per row, on average or each.
 
     Parameters and attributes are those of ``BudgetedClassifier``.
     """
@@ -558,7 +558,7 @@ class BudgetedRegressor(RegressorMixin, _Budgeted):
 
 
 class BudgetedRanker(_Budgeted):
-    """A ranker whose scores cost at most ``budget`` per row.
+    """A ranker whose scores cost at most ``budget`` per row, on average or each.
 
     Parameters and attributes are those of ``BudgetedClassifier``. ``queries`` (n,) are the rows'
     query ids; the validation part consists of complete queries. Without ids all rows are one query,

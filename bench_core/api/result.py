@@ -119,8 +119,8 @@ class Best(Selection):
         level = f"; {ties} in {self.metric.name}" if sure and self.level else ""
         falls = f"; {self.learner} {FALLS} by more than chance" if self.falls else ""
         how = self.words + ("" if self.measured else " (a cap that was not measured)")
-        at = self.setting.short
-        return f"{self.dataset}: {self.learner} {how}, {reached} ({at}){level}{falls}"
+        at, why = self.setting.short, f"; {self.reason}" if self.reason else ""
+        return f"{self.dataset}: {self.learner} {how}, {reached} ({at}){level}{falls}{why}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -222,8 +222,12 @@ class Result(RunResult):
         return names[0]
 
     def _known(self, dataset: str, learners: Iterable[str]) -> None:
-        rows = self._rows[(self._rows["dataset"] == dataset) & (self._rows["status"] == "ok")]
+        rows = self._rows[self._rows["dataset"] == dataset]
         require("learner of this run", learners, dict.fromkeys(map(str, rows["learner"])))
+        done = {*rows[rows["status"] == "ok"]["learner"]}
+        for lost in (learner for learner in learners if learner not in done):
+            why = rows[rows["learner"] == lost]["error"].iloc[0]
+            raise UsageError(f"{lost} has no result: {why}")
 
     def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
         """Return a data frame; without the column ``dataset`` if there is only one."""

@@ -356,7 +356,7 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
         width = min(rows.frame.shape[1], X.shape[1])
         X[:, :width] = rows.frame.to_numpy()[:, :width]
     y: Any = rows.labels
-    if classes := model.classes:
+    if classes := [*map(str, model.classes)]:
         names = [*map(class_name, y)]
         if {*classes} == {"False", "True"}:  # of an array; a file's words are read as 0 and 1
             names = [{"0": "False", "1": "True"}.get(name, name) for name in names]

@@ -186,7 +186,12 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
         raise InputError(f"{name} is a Bunch; give X.data and X.target as X and y")
     X = pandas_of(_filled(X))
     if isinstance(X, pd.Series):
-        raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
+        raise InputError(
+            f"{name} is one column or row; give a table: {name}.to_frame(), of a row "
+            f"{name}.to_frame().T"
+        )
+    if isinstance(X, Mapping) and X and all(map(np.isscalar, X.values())):
+        raise InputError(f"{name} is one row; give a table: [{name}]")
     try:
         if isinstance(X, Mapping):
             columns = {column: pandas_of(cells) for column, cells in X.items()}

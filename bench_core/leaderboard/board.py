@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench_core.errors import one_line
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.results.records import DatasetUse
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, count, rank_range, settings, stand_in_notice
+from bench_core.terminal.wording import (
+    cost,
+    count,
+    listed,
+    rank_range,
+    settings,
+    stand_in_notice,
+)
 
 SHARE = 0.99
 """Share of the reference's best validation quality at which savings are measured."""
@@ -173,7 +180,7 @@ class Saved:
     tier: int = 0  # 0 has no saving
     ranks: tuple[int, int] = (0, 0)
     lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
-    dominated: bool = False  # a point of another learner is better and cheaper on validation
+    beaten_by: str = ""  # a learner with a point that is better and cheaper on validation
     quality: Interval = UNKNOWN  # 95%, of the model's test quality
     gap: Interval = UNKNOWN  # 95%, of that quality minus the reference's at its best
     # of two to four repeats: the factor on them that would separate the saving from another
@@ -467,15 +474,29 @@ class Board:
 
 
 def saves(model: Answer, reference: Answer) -> bool:
-    """True if a learner's sure model costs less than the reference's, and is not dominated on
+    """True if a learner's sure model costs less than the reference's, and is not beaten on
     validation or refuted on test."""
     return (
         model is not reference
         and bool(model.cheap)
-        and not (model.saved.lost or model.saved.dominated)
+        and not (model.saved.lost or model.saved.beaten_by)
         and model.saving > 1
         and cost(model.cheap.cost) != cost(reference.cheap.cost)  # as displayed
     )
+
+
+def beaten(models: Iterable[Answer], what: str, where: str = "validation") -> str:
+    """Return that others beat the models that are sure to do ``what`` and cost less than the
+    reference's, in words; "" if there are none."""
+    by = {
+        model.learner: model.saved.beaten_by
+        for model in models
+        if model.cheap and model.saving > 1 and model.saved.beaten_by and not model.saved.lost
+    }
+    are, it = ("is", "it") if len(by) == 1 else ("are", "them")
+    others = [*dict.fromkeys(by.values())]
+    beat = f"{listed(others)} {'beats' if len(others) == 1 else 'beat'} {it} on {where}"
+    return f"{listed([*by])} {are} sure to {what}, but {beat}" if by else ""
 
 
 def notice(board: Board) -> str:

@@ -190,7 +190,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
         return [(math.nan, Saved())] * len(learners)
     reference = draws.names.index(draws.reference)
     saving = mean_savings(draws, chosen).tolist()
-    saved = {k: Saved(dominated=dominated(draws, chosen, k)) for k in keeps}
+    saved = {k: Saved(beaten_by=beaten_by(draws, chosen, k)) for k in keeps}
     compared = [k for k in keeps if k in draws.places] if reference in draws.places else []
     if compared:
         logs = log_savings(draws, chosen)
@@ -213,7 +213,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
                 tier=tier,
                 ranks=ranks,
                 lost=j not in ranked,
-                dominated=saved[k].dominated,
+                beaten_by=saved[k].beaten_by,
                 quality=quality_interval(draws.metric.name, quality, lines[j]),
                 gap=differ(gaps, lines[j]),
                 more=_more_repeats(draws, level, compared, j) if few else {},
@@ -237,9 +237,9 @@ def kept(draws: Draws, chosen: Chosen, k: int) -> bool:
     return bool(chosen.sure[draws.there[:, k], k].all())
 
 
-def dominated(draws: Draws, chosen: Chosen, k: int) -> bool:
-    """True if some other learner has, in every repeat, a point that is on validation at least as
-    good and as cheap as a learner's chosen one, and better in one of both."""
+def beaten_by(draws: Draws, chosen: Chosen, k: int) -> str:
+    """Return another learner that has, in every repeat, a point that is on validation at least as
+    good and as cheap as a learner's chosen one, and better in one of both; "" if there is none."""
     others = {name for name in draws.names if name != draws.names[k]}
     for r in np.flatnonzero(draws.there[:, k]).tolist():
         cost, quality = draws.valid(chosen.row[r, k])
@@ -248,7 +248,7 @@ def dominated(draws: Draws, chosen: Chosen, k: int) -> bool:
             better, worse = draws.sign * (qualities - quality), costs - cost
             if not ((better >= 0) & (worse <= 0) & ((better > 0) | (worse < 0))).any():
                 others.discard(name)
-    return bool(others)
+    return min(others, default="")
 
 
 def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:
@@ -265,7 +265,7 @@ def saving_order(saved: Saved, saving: float, paid: float) -> tuple[object, ...]
     """Return the sort key of a learner that keeps the quality: the tier of its saving; within a
     tier first significant savings; then the cost, as displayed."""
     more = saving > 1
-    sure = more and saved.significant and not saved.dominated
+    sure = more and saved.significant and not saved.beaten_by
     return saved.tier or math.inf, not sure, float(cost(paid)), more, paid
 
 

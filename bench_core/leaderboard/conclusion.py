@@ -17,7 +17,16 @@ import numpy as np
 from bench_core.data import Task
 from bench_core.datasets.cautions import FEW_UNITS
 from bench_core.errors import one_line, option
-from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standing, Standings, saves
+from bench_core.leaderboard.board import (
+    SHARE,
+    Board,
+    Pick,
+    Row,
+    Standing,
+    Standings,
+    beaten,
+    saves,
+)
 from bench_core.leaderboard.certainty import FEW_REPEATS
 from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
@@ -195,7 +204,8 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     elif others:
         sentences.append(f"{listed([*map(_name, others)])} might be as good, by Nemenyi's test.")
     else:
-        sentences.append("It has a better mean rank than all others, by Nemenyi's test.")
+        there = " with results on all data sets" if len(ranked) < len(rows) else ""
+        sentences.append(f"It has a better mean rank than all others{there}, by Nemenyi's test.")
     ahead = min(tied, key=lambda r: r.mean)
     if ahead.mean < top.mean:
         sentences.append(f"{_name(rows[ahead.learner])} has the best mean rank, {ahead.mean:.2f}.")
@@ -305,10 +315,8 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     few, are_few = _few(board), f": {number} validation {units} are few" * bool(_few(board))
     if board.constant_holds:
         yield from _constant_is_it(board, reference)
-    if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
-        are, it = ("is", "it") if len(beaten) == 1 else ("are", "them")
-        rows = f"{number} validation {units}" if few else "validation"
-        yield f"{listed(beaten)} {are} sure to {what}, but another model beats {it} on {rows}."
+    if lesser := beaten(sure, what, f"{number} validation {units}" if few else "validation"):
+        yield f"{lesser}."
     elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}{are_few}."
     else:

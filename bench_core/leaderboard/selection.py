@@ -20,12 +20,12 @@ from bench_core.leaderboard.board import (
     Saved,
     Setting,
     Standing,
+    beaten,
     saves,
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
-from bench_core.terminal.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,16 +169,8 @@ class Choice(Draws):
 
     def _unsaved(self, words: str, selections: Sequence[Selection]) -> str:
         """Return why no learner is the answer at a share to keep, in words."""
-        beaten = [
-            s.learner
-            for s in selections
-            if s.sure and s.saving > 1 and s.saved.dominated and not s.saved.lost
-        ]
-        if not beaten:
-            return f"no learner is sure to keep {words} for less than {self.reference}"
-        are, it = ("is", "it") if len(beaten) == 1 else ("are", "them")
-        but = f"but another model beats {it} on validation"
-        return f"{listed(beaten)} {are} sure to keep {words}, {but}"
+        other = f"no learner is sure to keep {words} for less than {self.reference}"
+        return beaten(selections, f"keep {words}") or other
 
     def answer(self, limit: Limit | None, learner: str = "") -> tuple[Answers, Selection]:
         """Return the answers at a limit (None: ``usual``), and the first, or the learner's. Raises

@@ -387,6 +387,7 @@ class _Planner:
                 self.trials.setdefault(spec.key, spec)
                 if reason:
                     self.skipped[spec.key] = reason
+                    self.note(f"skipped: {reason}", warning=True)
 
     def too_slow(self, learner: DescribedLearner, use: DatasetUse) -> str:
         """Return why a first board leaves a learner out, "" if it does not: a fit takes long."""

@@ -35,7 +35,15 @@ from bench_core.serving.raw_rows import (
     narrow,
 )
 from bench_core.serving.row_prices import AskedPrices, prices_in
-from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
+from bench_core.serving.row_state import (
+    CAPPED,
+    Answer,
+    Answers,
+    FeatureNeeds,
+    Label,
+    Rounds,
+    bill,
+)
 
 if TYPE_CHECKING:
     from bench_core.serving.on_demand import RowWalk
@@ -121,8 +129,8 @@ class Predictor:
         where = f"{about.get('learner', 'model')} on {about.get('dataset', 'data')}"
         return f"<Predictor of {where}: asks for {few or 'nothing'}; {self.meaning}>"
 
-    @property
-    def classes(self) -> tuple[str, ...]:
+    @cached_property
+    def classes(self) -> tuple[Label, ...]:
         """Labels of the classes by number; () for other tasks."""
         return classes_of(self.about)
 
@@ -439,14 +447,22 @@ def _of_row(row: Acquire | Mapping[str, Any], method: str) -> AcquireFor:
     return lambda _, names: row
 
 
-def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the labels of the classes, by number."""
-    return tuple(about.get("class_names") or map(str, range(int(about.get("classes", 0)))))
+def classes_of(about: Mapping[str, Any]) -> tuple[Label, ...]:
+    """Return the labels of the classes, by number, as pandas reads them from a table: integers or
+    booleans if all are, else text. Sources of a choice are text."""
+    names = tuple(about.get("class_names") or map(str, range(int(about.get("classes", 0)))))
+    if about.get("task") == Task.CHOICE:
+        return names
+    if {*names} <= {"False", "True"}:
+        return tuple(name == "True" for name in names)
+    if all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names):
+        return tuple(map(int, names))
+    return names
 
 
 def meaning_of(about: Mapping[str, Any]) -> str:
     """Return the meaning of a score, in one line."""
-    classes = classes_of(about)
+    classes = [*map(str, classes_of(about))]
     if about.get("task") == Task.CHOICE:
         how = "> 0 returns the second of" if len(classes) == 2 else "the largest returns its of"
         return f"scores: {how} {', '.join(classes)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from math import isnan, nan
 from struct import error, pack_into
 from typing import Any
@@ -12,8 +13,8 @@ import numpy as np
 
 from bench_core._io.frames import columns_of
 from bench_core.arrays import Float32Array, IntArray
-from bench_core.encoding import ColumnEncoding, place_in, plain_encodings
-from bench_core.errors import UsageError, one_line
+from bench_core.encoding import LAST_DAY, ColumnEncoding, number_of, place_in, plain_encodings
+from bench_core.errors import UsageError, one_line, shortened
 
 AcquireFor = Callable[[int, list[str]], Sequence[Any] | Mapping[str, Any]]
 """A caller's function: the cells of columns of a row, by its number."""
@@ -28,6 +29,8 @@ class RawColumns:
         self.labels: Any = np.array(self.names, dtype=object)
         # True if columns of numbers are features unchanged
         self.plain = encodings == plain_encodings(self.names)
+        self.most = [LAST_DAY if one.kind == "date" else 1e38 for one in encodings]
+        self.words = [_only_words(encoding.texts) for encoding in encodings]
         self.places = [encoding.places() if encoding.texts else None for encoding in encodings]
         sizes = [len(encoding.features) for encoding in encodings]
         self.first: list[int] = np.cumsum([0, *sizes]).tolist()  # first feature of each column
@@ -45,10 +48,21 @@ class RawColumns:
         """Return the number of one cell. Raises UsageError if it must be a number and is not."""
         places = self.places[column]
         if places is not None:
+            if type(cell) is not str:
+                self._check_words(column, [cell])
             return place_in(places, cell, self.encodings[column].unseen)
-        if type(cell) is float and -1e38 < cell < 1e38:  # as arrays are, in a tenth of the time
+        if type(cell) is float and -1e38 < cell < self.most[column]:  # in a tenth of the time
             return cell - self.encodings[column].offset
         return float(self._codes(column, [cell])[0])
+
+    def _check_words(self, column: int, cells: Iterable[Any]) -> None:
+        """Raise UsageError for a number or boolean in a column that had only words in training."""
+        if self.words[column]:
+            for cell in cells:
+                if isinstance(cell, int | float | np.bool_ | np.number) and cell == cell:
+                    known = shortened([*map(repr, self.encodings[column].texts)], 3)
+                    what = f"column {self.names[column]!r} needs text ({known})"
+                    raise UsageError(f"{what}: {cell!r} is not text")
 
     def _codes(self, column: int, cells: Any) -> Float32Array:
         try:
@@ -81,10 +95,21 @@ class RawColumns:
                 elif "__" in name:
                     hint = "; give rows of the run's transformer, saved from result.transformer"
                 raise UsageError(f"X has no column {name!r}, which the model may ask for{hint}")
+            if self.words[column]:
+                self._check_words(column, X[name])  # numpy makes text of mixed cells
             cells = np.asarray(X[name])
             codes = self._codes(column, cells if cells.dtype.kind in "biufM" else cells.tolist())
             features[:, first:last] = self.encodings[column].spread(codes)
         return features
+
+
+def _only_words(texts: Collection[str]) -> bool:
+    """True if there are texts and none of them is a number or a boolean as text."""
+    for text in texts:
+        with suppress(ValueError):
+            number_of(text)
+            return False
+    return bool(texts)
 
 
 def columns_by_name(X: Any) -> Mapping[str, Any] | None:

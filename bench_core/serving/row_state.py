@@ -24,6 +24,9 @@ ON_THE_WAY, ENDED, GATED, REJECTED, CAPPED = range(5)
 HOW = ("", "end", "gate", "gate", "cap")
 """Kinds of ends, as in ``Answer.stopped``."""
 
+Label = str | int
+"""Label of a class: text, an integer or a boolean."""
+
 
 @dataclass(slots=True, eq=False)
 class Answer:
@@ -42,14 +45,19 @@ class Answer:
     bought: Any
     step: int
     stopped: str
-    classes: tuple[str, ...] = field(default=(), repr=False)
-    error_costs: FloatArray | None = field(default=None, repr=False)
+    classes: tuple[Label, ...] = ()
+    error_costs: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        label = "" if self.error_costs is None else f"label={self.label!r}, "
+        figures = f"score={self.score!r}, spent={self.spent!r}, bought={self.bought!r}"
+        return f"Answer({label}{figures}, step={self.step!r}, stopped={self.stopped!r})"
 
     @property
-    def label(self) -> str:
-        """Class as the table of the training writes it, or the source whose answer to return: of
-        least expected cost if errors have costs, else the most likely. UsageError without classes.
-        """
+    def label(self) -> Label:
+        """Class as pandas reads it from the table of the training, or the source whose answer to
+        return: of least expected cost if errors have costs, else the most likely. UsageError
+        without classes."""
         if self.error_costs is None:
             raise UsageError("this model has no classes; use the answer's score")
         return self.classes[int(answers_of_least_cost(np.array([self.score]), self.error_costs)[0])]

@@ -35,7 +35,10 @@ def falling(repeats: Sequence[Repeat], higher: bool) -> set[str]:
 
 
 def falls(points: Candidates, higher: bool, shuffles: int) -> bool:
-    """True if one learner's quality falls by more than in all of ``shuffles`` permutations."""
+    """True if one learner's quality falls by more than in all of ``shuffles`` permutations; False
+    without points."""
+    if not len(points.valid.quality):
+        return False
     weights = np.concatenate([points.valid.weights, points.test.weights])
     counted, first = weights > 0, np.arange(len(weights)) < len(points.valid.weights)
     sign = 1 if higher else -1

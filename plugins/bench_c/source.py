@@ -72,7 +72,7 @@ def header(folder: Folder) -> str:
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
         "score": _SCORE if outputs == 1 else "",
         **dict.fromkeys(("prices", "price", "price_names", "price_count"), ""),
-        "answer": _answer_header(classes_of(about)),
+        "answer": _answer_header([*map(str, classes_of(about))]),
     }
     if columns := _price_columns(folder):
         values |= {"prices": _PRICES, "price": _PRICE, "price_names": _PRICE_NAMES}

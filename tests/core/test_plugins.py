@@ -438,3 +438,14 @@ def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook):
 
 def test_every_built_in_plugin_loads(before):
     assert [(p.name, p.error) for p in before.plugins if p.error] == []
+
+
+def test_an_unknown_learner_may_be_in_a_module_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    registry = Registry()
+    assert "MODULE" not in registry.unknown("learner", "cheapest-logit", ["cheapest-first"])
+    Path("cheapest_logit.py").touch()
+    assert registry.unknown("learner", "cheapest-logit", ["cheapest-first"]) == (
+        "unknown learner 'cheapest-logit': did you mean cheapest-first? if cheapest_logit.py "
+        "defines it, give plugins=cheapest_logit"
+    )

@@ -436,7 +436,7 @@ WRONG = {
     "split without X": ((), {"split": ["train"] * N}, "split is given as data without X"),
     "one dimension": ((X[:, 0], Y), {}, "X has shape (60,); give a table (n, d)"),
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
-    "a row as X": (({"a": 1, "b": 2}, Y), {}, "different lengths"),
+    "a row as X": (({"a": 1, "b": "yes"}, Y), {}, "X is one row; give a table: [X]"),
     "too many copies": (
         (FRAME, Y),
         {"sample_weight": np.full(N, 1e9)},
@@ -448,7 +448,7 @@ WRONG = {
         {"queries": np.arange(N) // 4, "test": (FRAME, Y)},
         "test has no queries, which X has; give (X, y, queries)",
     ),
-    "a series as X": ((FRAME["a"], Y), {}, "X is one column; give a table: X.to_frame()"),
+    "a series as X": ((FRAME["a"], Y), {}, "X is one column or row; give a table: X.to_frame()"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
     "text in one part": (
         (FRAME.assign(c="a"), Y),

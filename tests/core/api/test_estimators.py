@@ -250,7 +250,7 @@ def test_integers_beyond_numpys_are_read_and_one_column_is_no_table():
     frame = pl.DataFrame({"a": [2**60, 3] * 60}, schema={"a": pl.Int128})
     model = BudgetedClassifier("gbrt", budget=3, parameters={"trees": 2}).fit(frame, [0, 1] * 60)
     assert model.predict(frame[:2]).tolist() == [0, 1]
-    with pytest.raises(ValueError, match=r"X is one column; give a table: X.to_frame\(\)"):
+    with pytest.raises(ValueError, match=r"X is one column or row; give a table: X.to_frame\(\)"):
         model.fit(pd.Series(["yes", "no"] * 60), range(120))
 
 

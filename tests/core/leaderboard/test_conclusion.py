@@ -39,7 +39,7 @@ def nothing(quality, valid=None):
 def row(learner, *, cost=10.0, kept=0.9, saving=0.0, ends=UNKNOWN, tier=0, **more):
     """A learner of accuracy .9 at a cost of 30, that keeps 99% at this cost if it has a saving."""
     cheap = pick(kept, cost) if saving else NOTHING
-    certain = {name: more.pop(name, False) for name in ("lost", "dominated")}
+    certain = {"lost": more.pop("lost", False), "beaten_by": more.pop("beaten_by", "")}
     saved = Saved(Interval(*ends), Interval(*ends), tier, **certain)
     given = {"reference": False, "audit": "sampled", "repeats": 1, "reached": int(saving > 0)}
     given |= {"best": pick(0.9, 30.0), "curve": (), "saved": saved}
@@ -120,7 +120,7 @@ def test_a_saving_that_may_be_chance_is_called_that(low, shown, chance):
 
 
 def test_a_learner_that_another_one_dominates_is_never_named():
-    beaten = replace(CEGB, learner="miser", saved=replace(CEGB.saved, dominated=True))
+    beaten = replace(CEGB, learner="miser", saved=replace(CEGB.saved, beaten_by="cegb"))
     assert board(beaten, CEGB, GBRT).answer is CEGB
     assert board(beaten, GBRT).answer is GBRT
     more = replace(beaten, saved=replace(beaten.saved, interval=Interval(0.8, 3), more={"gbrt": 3}))
@@ -128,10 +128,12 @@ def test_a_learner_that_another_one_dominates_is_never_named():
         "Figures are means over 3 repeats.",
         "About 9 repeats would separate miser from gbrt.",
     )
-    sure = "miser is sure to keep 99% of gbrt's accuracy, but another model beats it on"
+    sure = "miser is sure to keep 99% of gbrt's accuracy, but cegb beats it on"
     assert said(beaten, GBRT)[0] == f"{sure} validation."
     assert said(beaten, GBRT, checked=(115, "rows"))[0] == f"{sure} 115 validation rows."
-    assert said(beaten, replace(beaten, learner="l1"), GBRT)[0].startswith("miser and l1 are sure")
+    assert said(beaten, replace(beaten, learner="l1"), GBRT)[0] == (
+        "miser and l1 are sure to keep 99% of gbrt's accuracy, but cegb beats them on validation."
+    )
 
 
 def test_a_baseline_is_called_one():
@@ -286,7 +288,7 @@ def test_next_to_a_likely_model_one_that_is_cheaper_and_no_worse_on_test_is_name
 @pytest.mark.parametrize("dominated", [False, True])
 def test_a_likeliest_model_is_named_next_to_sure_ones_that_do_not_save(dominated):
     saving = {"cost": 12.0, "saving": 2.2} if dominated else {"cost": 40.0, "saving": 0.66}
-    sure = row("miser", ends=(0.5, 2.5), tier=1, dominated=dominated, **saving)
+    sure = row("miser", ends=(0.5, 2.5), tier=1, beaten_by="cegb" * dominated, **saving)
     likely = row("cegb", likely=Likely(pick(0.88, 0.9), 0.71, 14.8))
     first, *others = said(GBRT, sure, likely, checked=(60, "rows"))
     assert first.startswith("miser is sure to keep" if dominated else "No learner that is")
@@ -599,6 +601,11 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     assert overall_conclusion(clear) == (
         "l0 is first on 12 of 12 data sets, by mean quality over all budgets.",
         "It has a better mean rank than all others, by Nemenyi's test.",
+    )
+    more = replace(clear[0], rows=[*clear[0].rows, row("l9", area=Measure(0.8))])
+    assert overall_conclusion([more, *clear[1:]])[-1] == (
+        "It has a better mean rank than all others with results on all data sets, by Nemenyi's "
+        "test."
     )
     assert overall_conclusion(made[:1]) == ()
     # on four, 2.343 sqrt(3 * 4 / (6 * 4)) = 1.657 < 2; on two, 2.343 > 2: no ranks can differ more

@@ -13,7 +13,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards, likely
-from bench_core.leaderboard.certainty import dominated, mean_savings
+from bench_core.leaderboard.certainty import beaten_by, mean_savings
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws
 from bench_core.results.budgets import Budget, Target
 from bench_core.statistics.bootstrap import Units, draw, errors_needed
@@ -419,4 +419,4 @@ def test_a_point_is_dominated_by_one_learner_that_has_a_better_one_in_every_repe
     ]
     draws = draws_without_values(frame(*parts))
     chosen = draws.chosen([KEEP])[0][KEEP]
-    assert dominated(draws, chosen, draws.names.index("mine")) is expected
+    assert beaten_by(draws, chosen, draws.names.index("mine")) == "other" * expected

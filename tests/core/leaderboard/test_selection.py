@@ -97,10 +97,10 @@ def test_a_dominated_learner_is_never_first():
     run.add("worse", [right(11)[None]] * 2, [20 * ones, 20 * ones])
     answers = choice_of(run).at(KEEP)
     assert names(answers)[0] == "better"
-    assert {one.learner: one.saved.dominated for one in answers.found} == {
-        "better": False,
-        "worse": True,
-        "gbrt": True,
+    assert {one.learner: one.saved.beaten_by for one in answers.found} == {
+        "better": "",
+        "worse": "better",
+        "gbrt": "better",
     }
     (board,) = boards(run.info, run.frame, run)
     assert board.answer.learner == "better"
@@ -238,5 +238,5 @@ def test_where_another_model_beats_the_sure_one_on_validation_the_reason_says_so
     answers = Choice(run.info, run, run.frame, "d").usual()
     assert answers.found[0].learner == "gbrt"
     assert answers.reason == (
-        "cegb is sure to keep 99% of gbrt's accuracy, but another model beats it on validation"
+        "cegb is sure to keep 99% of gbrt's accuracy, but cheap beats it on validation"
     )

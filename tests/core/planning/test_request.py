@@ -193,6 +193,12 @@ def test_lists_are_given_by_comma_range_or_repetition(words, field, value, monke
     assert getattr(asked(monkeypatch, *words.split()), field) == value
 
 
+@pytest.mark.parametrize("seeds", ["2-0", "0-2,7-5", "0-99999999"])
+def test_a_range_of_no_numbers_or_of_too_many_is_refused(seeds, monkeypatch):
+    with pytest.raises(click.BadParameter, match="a whole number from 0"):
+        asked(monkeypatch, "--seeds", seeds)
+
+
 def test_every_field_of_a_request_has_its_option():
     assert {option.name for option in run_command.params} >= set(options_of(RunRequest))
 

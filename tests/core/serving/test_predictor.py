@@ -100,6 +100,24 @@ def test_an_answer_has_the_label_of_its_row(matrix, label):
     assert model.labels([0.5, -0.5]).tolist() == [label, "no"]
     assert pickle.loads(pickle.dumps(answer)).label == label
     assert "classes" not in repr(answer)
+    assert repr(answer).startswith(f"Answer(label='{label}', score=0.5, spent=")
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["0", "1"], [0, 1]),
+        (["-1", "1"], [-1, 1]),
+        (["False", "True"], [False, True]),
+        (["01", "1"], ["01", "1"]),
+        (["1", "none"], ["1", "none"]),
+    ],
+)
+def test_labels_are_integers_or_booleans_if_all_classes_are(names, labels):
+    model = model_of("binary", names)
+    found = model.predict({"a": -1.0}).label
+    assert (found, type(found)) == (labels[1], type(labels[1]))
+    assert model.labels([-0.5, 0.5]).tolist() == labels
 
 
 def test_scores_of_one_row_or_of_several_have_labels():

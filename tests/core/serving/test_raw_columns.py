@@ -160,6 +160,15 @@ def test_what_is_no_row_of_the_table_is_one_line(exported):
     model, row = load("model"), cells_of(exported[1].iloc[20])
     refused("'income' needs numbers|'x'", model.predict_rows, [row | {"income": "x"}])
     refused("needs dates|'2020' is not a date", model.predict_rows, [row | {"signup": "2020"}])
+    words = "column 'city' needs text (|'Kiel'|is not text"
+    for number in (True, np.bool_(False), 7, 1.5):
+        refused(words, model.predict, row | {"city": number})
+        refused(words, model.predict_rows, [row | {"city": number}, row])
+    assert model.predict(row | {"city": None}).score == model.predict(row | {"city": np.nan}).score
+    late = "needs dates|1748822400000 may be seconds or milliseconds; give a date, or days since"
+    for number in (1748822400000, 1748822400000.0):  # as JSON of pandas writes dates
+        refused(late, model.predict_rows, [row | {"signup": number}])
+        refused(late, model.predict, row | {"signup": number})
     refused("the row has no column '|'; give None where it is", model.predict, {})
     refused("predict takes a row as a mapping,|not a list", model.predict, [row])
     refused("not a DataFrame; predict_rows takes tables", model.predict, exported[1])
