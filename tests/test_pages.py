@@ -81,10 +81,6 @@ def test_recipes_are_short():
     assert [name for name, text in RECIPES.items() if len(text.splitlines()) > 40] == []
 
 
-def test_the_page_on_choice_leads_from_logged_calls_to_a_served_cascade(reader):
-    follow(page("reference/learners/choice.md"), near)
-
-
 def test_every_method_of_a_result_is_on_the_page():
     own = {"board", "at", "best", "compare", "curve", "features", "plot", "to_latex", "report"}
     shown = set(re.findall(r"result\.(\w+)\(", PYTHON))

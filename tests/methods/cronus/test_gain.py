@@ -1,6 +1,6 @@
 """The paper's last step at the suites' size: the optimised cascade against its initialisation.
 
-pytest -m slow tests/methods/cronus/test_gain.py -s # rows of docs/reference/measurements.md
+pytest -m slow tests/methods/cronus/test_gain.py -s # figures of docs/reference/measurements.md
 """
 
 from pathlib import Path
