@@ -196,7 +196,8 @@ class _Budgeted(RowReader):
             unused = [name for name in names if name not in splits.columns]
             if fault is not None and not any("__" in name for name in unused):
                 raise fault from error
-            if not unused or any("__" in name for name in splits.columns):
+            misspelt = "did you mean" in str(error)
+            if not unused or misspelt or any("__" in name for name in splits.columns):
                 raise
             hint = f"if {unused[0]!r} is a transformer, set verbose_feature_names_out=True"
             if not hasattr(self, "feature_names_in_"):

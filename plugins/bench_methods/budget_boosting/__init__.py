@@ -136,10 +136,19 @@ class BudgetBoosting(BoostedTrees):
             parts = [(few, joined([held, valid])) for few, held in divided(whole, most=rows)]
         base = whole.loss.base(labels_of(train))
         start = [HeldOutFit.begin(*part, base) for part in parts]
-        settings, stages = replace(settings, max_leaves=leaves), [start]
-        for k, features in enumerate(sets):
+        # more rows than selection saw may support more leaves
+        larger = [n for n in LEAVES if n > leaves] if rows > ROWS and not self.leaves else []
+        last = self._stage(start, sets[-1], settings := replace(settings, max_leaves=leaves))
+        for leaves in larger:
+            other = self._stage(start, sets[-1], more := replace(settings, max_leaves=leaves))
+            if mean_loss(other) >= mean_loss(last):
+                break
+            last, settings = other, more
+        stages = [start]
+        for k, features in enumerate(sets[:-1]):
             context.progress(k, len(sets))
-            stages.append(converged(start, features, settings, self.trees, chunk=CHUNK))
+            stages.append(self._stage(start, features, settings))
+        stages.append(last)
         context.progress(1, 1)
         empty = np.zeros(prices.features, dtype=bool)
         # stage 0 is the constant
@@ -153,6 +162,10 @@ class BudgetBoosting(BoostedTrees):
         if not self.exits or context.task is Task.REGRESSION:
             return model
         return with_exits(model, stages, chains, context.metric, context.task)
+
+    def _stage(self, start: Fits, features: BoolArray, settings: Settings) -> list[HeldOutFit]:
+        """The fits continued with trees that test only these features (d,), until converged."""
+        return converged(start, features, settings, self.trees, chunk=CHUNK)
 
     def _everything(self, fits: Fits, quick: Settings) -> tuple[list[HeldOutFit], int]:
         """Fits on all features, with the number of leaves of least held-out loss."""
