@@ -149,21 +149,3 @@ def test_all_sensors_of_a_feature_are_paid_per_query():
     costs = PerQueryPrices.from_options(prices, {"per_query": ["left"]}, columns.__getitem__)
     assert costs.per_query.tolist() == [True, False]
     assert [a.tolist() for a in needs_of(costs)] == [[0, 1, 2, 4], [0, 1, 0, 1]]
-
-
-SHARED = price_list(np.array([3.0, 7, 7, 0, 2]), shared=[[1, 2]], derived={3: [0, 1]})
-
-
-def test_features_are_turned_into_the_sensors_they_need():
-    wanted = np.zeros((5, SHARED.sensors), dtype=bool)
-    for j in range(5):
-        wanted[j, SHARED.sensors_of(j)] = True
-    np.testing.assert_array_equal(SHARED.needs.toarray() > 0, wanted)
-    np.testing.assert_array_equal(SHARED.bought_for(np.eye(5, dtype=bool)), wanted)
-    np.testing.assert_array_equal(SHARED.bought_for(np.array([0, 4])), wanted[0] | wanted[4])
-    several = np.array([[True, False, True, False, False], [False] * 5])
-    np.testing.assert_array_equal(
-        SHARED.acquired(several).unpack(), [wanted[0] | wanted[2], np.zeros(SHARED.sensors)]
-    )
-    assert SHARED.acquired(np.array([2])).cost(SHARED.sensor).tolist() == [7]
-    assert PRICES.acquired(np.array([0, 2])).cost(PRICES.sensor).tolist() == [101]
