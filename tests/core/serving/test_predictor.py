@@ -17,7 +17,6 @@ from bench_core.serving import (
     END,
     REJECT,
     ExplainedStep,
-    Finish,
     Folder,
     Predictor,
     Program,
@@ -99,6 +98,7 @@ def test_an_answer_has_the_label_of_its_row(matrix, label):
     assert answer.label == model.labels(answer.score) == label
     assert model.labels([0.5, -0.5]).tolist() == [label, "no"]
     assert pickle.loads(pickle.dumps(answer)).label == label
+    assert "bought=('a',)" in repr(answer)
     assert "classes" not in repr(answer)
 
 
@@ -311,12 +311,6 @@ def test_without_an_answer_for_nothing_a_cap_may_leave_none():
     assert math.isnan(model.predict(lambda names: [1.0], cap=0.0).score)
 
 
-def test_the_finish_comes_after_all_sums():
-    finish = Finish((1.0,), rounds=2.0, link="exp", slope=3.0, intercept=0.5)
-    model = predictor([step(0, then=END, finish=finish)], [stump(0, 0.0, 4.0)])
-    assert model.predict(lambda names: [1.0]).score == pytest.approx(3.0 * math.exp(3.0) + 0.5)
-
-
 RANKED = [
     step(0, gate="rank", value=1.0, then=1, otherwise=REJECT),
     step(1, carry=True, then=END),
@@ -368,10 +362,6 @@ def test_probabilities_of_log_odds():
     assert np.allclose(shares, [[0.25, 0.75], [0.5, 0.5]])
 
 
-def test_rows_of_another_width_are_refused():
-    refused("X must be (n, 4)", predictor(CASCADE, STUMPS).predict_rows, np.zeros((2, 3)))
-
-
 def test_a_tree_is_billed_once_on_a_way():
     again = Step(np.array([0]), np.ones(1), np.zeros(1, bool), np.zeros(1), then=END)
     model = predictor([step(0, then=1), again], [stump(0, 0.0, 1.0)])
@@ -395,6 +385,7 @@ def test_columns_of_a_frame_are_found_by_their_names(frame):
     assert by_name.spent.tolist() == by_place.spent.tolist()
     lacking = made({name: columns[name] for name in model.names[1:]})
     refused(f"X has no column '{model.names[0]}'", model.predict_rows, lacking)
+    refused("X must be (n, 4)", model.predict_rows, X[:, :3])
 
 
 def test_answers_are_printed_with_their_first_rows():
