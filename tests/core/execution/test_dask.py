@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from helpers import calls
 from helpers.kit import refused
 from helpers.run_toys import TOYS, export
 from helpers.toys import fits
@@ -60,28 +59,11 @@ def test_a_cluster_gives_the_rows_of_one_process(home, cluster):
 
 
 @pytest.mark.slow
-def test_prices_by_row_are_billed_there_too(home, cluster):
-    how = {"costs": calls.COSTS, "learners": ["gbrt", "masked-gbrt"], "caps": [0.5, 4.0]}
-    how |= {"split": "split", "settings": {"gbrt.trees": 3}, "progress": False}
-    far = f"dask={cluster.scheduler_address}"
-    for store, executor in (("here.db", "inline"), ("far.db", far)):
-        bench_core.run(calls.table(), "label", executor=executor, store=store, **how)
-    assert export("far.db").equals(export("here.db"))
-
-
-@pytest.mark.slow
 def test_failures_and_limits_are_rows_there_too(home, cluster):
     more = {"learners": ("toy-broken", "toy-prefix"), "timeout": 20.0}
     kinds = 'toy-broken.how=["raise", "crash", "hang"]'
     result = on(cluster, "far.db", settings=(kinds, "toy-prefix.tradeoff=1.0"), **more)
     assert result.counts == {"ok": 1, "failed": 1, "crashed": 1, "timeout": 1}
-
-
-@pytest.mark.slow
-def test_what_fails_is_tried_as_often_as_asked(home, cluster):
-    on(cluster, "far.db", learners=("toy-broken",), settings=(), retries=1)
-    tried = [one.status for one in Store("far.db").attempts() if one.kind == "fit"]
-    assert tried == ["failed", "failed"]
 
 
 @pytest.mark.slow
