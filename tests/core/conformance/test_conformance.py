@@ -128,7 +128,6 @@ class Scribbling(toys.PrefixModel):
         (CENTRED, learner_checks.check_blocks, "on a block of .* rows: its scores differ"),
         (RUNNING, learner_checks.check_blocks, "its scores differ"),
         (PEEKING, learner_checks.check_unpaid_cells, "its scores change.*it reads feature f"),
-        (WIDE, learner_checks.check_contract, "scores have shape"),
         (COVERT, learner_checks.check_contract, "bill 'model' leaves out sensors"),
     ],
 )
@@ -170,16 +169,6 @@ class Blind(toys.Prefix):
 
     def fit(self, train, *others):
         return super().fit(Examples(train.X, train.y, train.queries), *others)
-
-
-@dataclass(frozen=True)
-class Undocumented(toys.Prefix):
-    name: ClassVar[str] = "undocumented"
-    extra: int = 3
-
-
-class Unfinished:
-    name: ClassVar[str] = "unfinished"
 
 
 def test_check_learner_lists_the_broken_promise_in_three_lines():
@@ -264,8 +253,6 @@ class Upside(toys.Prefix):
         (Noisy(), learner_checks.check_repeatable, "fitted again"),
         (Blind(), learner_checks.check_multiplicity, "trained on physical copies"),
         (Upside(), learner_checks.check_tradeoff, "with tradeoff 0"),
-        (Undocumented(), learner_checks.check_parameters, "extra has no documentation"),
-        (Unfinished(), learner_checks.check_parameters, "which has no tasks, fit"),
     ],
 )
 def test_a_fault_of_a_learner_is_found(learner, check, line):

@@ -76,29 +76,16 @@ def test_a_state_that_cannot_be_kept_names_its_model_and_entry():
         costs_key(Odd.of(PRICES, SECOND_AND_THIRD))
 
 
-masks = st.integers(1, 70).flatmap(
-    lambda s: st.tuples(
-        st.lists(st.floats(0, 1e6), min_size=s, max_size=s),
-        st.lists(st.integers(1, 4), min_size=1, max_size=4),
-        st.integers(0, 2**32),
-    )
+@given(
+    price=st.lists(st.floats(0, 1e6), min_size=1, max_size=70),
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    seed=st.integers(0, 2**32),
 )
-
-
-def drawn(seed, rows, sensors):
-    return Acquired.pack(np.random.default_rng(seed).random((rows, sensors)) < 0.4)
-
-
-@given(masks)
-def test_the_rows_of_a_query_sum_to_its_bill(case):
-    price, sizes, seed = case
-    queries = Queries.from_sizes(np.array(sizes))
-    marked = np.random.default_rng(seed + 1).random(len(price)) < 0.5
-    acquired = drawn(seed, queries.rows, len(price))
-    cost = PerQueryPrices.of(SensorPrices.additive(np.array(price)), marked).feature_cost(
-        acquired, queries
-    )
-    mask = acquired.unpack()
+def test_the_rows_of_a_query_sum_to_its_bill(price, sizes, seed):
+    rng, queries = np.random.default_rng(seed), Queries.from_sizes(np.array(sizes))
+    mask, marked = rng.random((queries.rows, len(price))) < 0.4, rng.random(len(price)) < 0.5
+    costs = PerQueryPrices.of(SensorPrices.additive(np.array(price)), marked)
+    cost = costs.feature_cost(Acquired.pack(mask), queries)
     for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         once = {s for i in range(start, stop) for s in np.flatnonzero(mask[i] & marked)}
         each = [s for i in range(start, stop) for s in np.flatnonzero(mask[i] & ~marked)]
