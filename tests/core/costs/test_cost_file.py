@@ -157,15 +157,6 @@ def test_a_key_of_another_cost_model_names_it(tmp_path):
     refused(words, with_costs, splits(), write(tmp_path, text))
 
 
-def test_a_model_without_costs_builds_on_the_prices_that_hold():
-    own = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), unit="ms")
-    file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "a"]}')
-    costs = cost_model(file, NAMES, own, MODELS)
-    assert isinstance(costs, PerQueryPrices)
-    assert costs.state() | own.state() == costs.state()
-    assert costs.per_query.tolist() == [True, False, True]
-
-
 GROUPED = price_list(np.array([5.0, 5.0, 7.0]), shared=[(0, 1)], split=0.5, unit="ms")
 
 

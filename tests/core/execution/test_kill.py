@@ -160,14 +160,6 @@ def test_a_model_whose_file_is_gone_is_fitted_again(home):
     assert len(fits(home)) == 2 * FITS
 
 
-def test_a_further_metric_scores_anew_but_fits_nothing(home):
-    run()
-    result = run(metrics=["ndcg@5", "precision@5", "ndcg@10"])
-    assert result.reused == 0
-    assert "ndcg@10" in result.frame().columns
-    assert len(fits(home)) == FITS
-
-
 @needs_proc
 @pytest.mark.parametrize(
     ("send", "number"),

@@ -65,22 +65,6 @@ CASCADE = [
 STUMPS = [stump(0, 0.0, 1.0), stump(2, 10.0, 20.0)]
 
 
-def test_a_row_that_fails_the_gate_buys_one_feature():
-    acquire, calls = asking(a=-1.0)
-    answer = predictor(CASCADE, STUMPS).predict(acquire)
-    assert calls == [["a"]]
-    assert (answer.score, answer.spent) == (0.5, 1.0 + 0.5 + 0.25)
-    assert (answer.bought, answer.step, answer.stopped) == (("a",), 0, "gate")
-
-
-def test_a_row_that_passes_goes_on_from_its_score():
-    acquire, calls = asking(a=1.0, c=None)
-    answer = predictor(CASCADE, STUMPS).predict(acquire)
-    assert calls == [["a"], ["c"]]
-    assert (answer.score, answer.spent) == (1.5 + 20.0, 5.0 + 2 * 0.75)
-    assert (answer.step, answer.stopped) == (1, "end")
-
-
 def model_of(task, names=(), matrix=None):
     errors = matrix and {"matrix": matrix, "column": np.full(np.shape(matrix), -1).tolist()}
     facts = {"task": task, "classes": len(names), "class_names": names, "error_costs": errors}
