@@ -64,18 +64,18 @@ def test_arrays_are_read_only_memory_maps(folder):
         splits.train.X[0, 0] = 1
 
 
+def holding(splits, task=Task.RANKING):
+    """A data set of these splits."""
+    return type("Held", (Toy,), {"prepare": lambda *_: splits, "task": task})()
+
+
 def test_a_distribution_comes_back_and_belongs_to_the_data(folder):
     def told(chance):
         return replace(made(1.0), truth={"table": np.array([[chance, 1 - chance]])})
 
-    class Told(Toy):
-        def prepare(self, source, size, fold, seed):
-            return told(0.25)
-
-    _, splits = entry(folder, Told())
-    assert {name: array.tolist() for name, array in splits.truth.items()} == {
-        "table": [[0.25, 0.75]]
-    }
+    _, splits = entry(folder, holding(told(0.25)))
+    (table,) = splits.truth.values()
+    assert table.tolist() == [[0.25, 0.75]]
     assert_same(splits, made(1.0))
     prints = [fingerprint(one) for one in (told(0.25), told(0.5), made(1.0))]
     assert splits.fingerprint == prints[0]
@@ -86,15 +86,9 @@ def test_a_distribution_comes_back_and_belongs_to_the_data(folder):
 @pytest.mark.parametrize("kind", ["groups", "queries"])
 def test_groups_and_queries_come_back_with_their_tags(folder, tags, kind):
     drawn = {kind: Queries(np.array([0, 4, 6]), None if tags is None else np.array(tags))}
-
-    class Grouped(Toy):
-        task = Task.BINARY
-
-        def prepare(self, source, size, fold, seed):
-            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), **drawn)
-            return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
-
-    _, splits = entry(folder, Grouped())
+    part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), **drawn)
+    given = Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
+    _, splits = entry(folder, holding(given, Task.BINARY))
     again = getattr(splits.test, kind)
     assert again.boundaries.tolist() == [0, 4, 6]
     assert (again.tags is None) == (tags is None)
@@ -280,16 +274,11 @@ def test_a_text_is_built_once_and_keeps_its_suffix(cache):
 
 
 def test_task_and_classes_come_from_the_class_and_the_labels(folder):
-    class Three(Toy):
-        task = Task.MULTICLASS
-
-        def prepare(self, source, size, fold, seed):
-            parts = [
-                Examples(np.ones((len(y), 1), np.float32), np.array(y, dtype=np.float64))
-                for y in ((0, 1), (1,), (2,))
-            ]
-            return Splits(*parts, Prices.additive(np.ones(1)))
-
-    _, splits = entry(folder, Three())
+    parts = [
+        Examples(np.ones((len(y), 1), np.float32), np.array(y, dtype=np.float64))
+        for y in ((0, 1), (1,), (2,))
+    ]
+    given = Splits(*parts, Prices.additive(np.ones(1)))
+    _, splits = entry(folder, holding(given, Task.MULTICLASS))
     assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
     assert splits.complete(Task.RANKING).task is Task.MULTICLASS
