@@ -5,7 +5,6 @@ import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.toys import Prefix
 
@@ -55,15 +54,19 @@ def test_learner_objects_and_names_go_together(home):
     assert sorted(set(result.frame()["learner"])) == ["toy-prefix", "toy-stacked"]
 
 
-@pytest.mark.parametrize("counts", [{"failed": 1}, {"ok": 3, "timeout": 1}, {"crashed": 1}])
-def test_failures_give_exit_status_1(counts):
-    assert RunResult("r", Path(), counts).exit_status == 1
-
-
-def test_skipped_trials_are_no_failure_and_a_refused_audit_is():
-    assert RunResult("r", Path(), {"ok": 1, "skipped": 3}).exit_status == 0
-    assert RunResult("r", Path(), {"ok": 1}, audit_failures=("x",)).exit_status == 1
-    assert RunResult("r", Path(), {"ok": 1}, interrupted=True).exit_status == 130
+@pytest.mark.parametrize(
+    ("counts", "more", "status"),
+    [
+        ({"failed": 1}, {}, 1),
+        ({"ok": 3, "timeout": 1}, {}, 1),
+        ({"crashed": 1}, {}, 1),
+        ({"ok": 1, "skipped": 3}, {}, 0),
+        ({"ok": 1}, {"audit_failures": ("x",)}, 1),
+        ({"ok": 1}, {"interrupted": True}, 130),
+    ],
+)
+def test_failures_refused_audits_and_interruptions_have_an_exit_status(counts, more, status):
+    assert RunResult("r", Path(), counts, **more).exit_status == status
 
 
 def test_the_time_is_estimated_from_what_like_trials_took(home):
@@ -96,20 +99,9 @@ def test_a_store_that_was_moved_can_be_audited(home):
     assert (result.counts, result.failures) == ({"ok": 2}, ())
 
 
-def svmlight(path, queries, seed):
-    rng = np.random.default_rng(seed)
-    lines = []
-    for q in range(queries):
-        for _ in range(5):
-            x = rng.normal(size=3)
-            grade = int(np.clip(round(x[0] + x[1]) + 1, 0, 4))
-            cells = " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(x))
-            lines.append(f"{grade} qid:{q} {cells}")
-    path.write_text("\n".join(lines) + "\n")
-
-
 def test_all_learners_are_planned_for_ones_own_files(home):
-    svmlight(home / "train.svm", 30, 0)
+    lines = (f"{k % 5} qid:{k // 5} 1:{k * 7 % 11} 2:{k % 3}\n" for k in range(150))
+    (home / "train.svm").write_text("".join(lines))
     learners = {trial.learner for trial in plan(data="train.svm", learners="all").trials}
     assert {"gbrt", "miser", "cegb", "cronus", "budget-boosting", "early-exit"} <= learners
 

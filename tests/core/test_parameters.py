@@ -11,7 +11,7 @@ from bench_core.parameters import as_json, decode, encode, expand, parameters, r
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import choose_learners, parse_setting, with_setting
 from bench_core.planning.suites import NO_SUITE
-from bench_core.plugins import Registry, load_registry
+from bench_core.plugins import Registry
 
 
 def build(cls, table, registry):
@@ -239,18 +239,3 @@ def test_a_default_that_nobody_registered_is_refused_in_one_line():
 
 def _with(registry):
     return Registry(learners={**registry.learners, "by-name": ByName})
-
-
-def test_methods_stay_without_the_one_that_they_stand_on():
-    registry = load_registry()
-    del registry.learners["gbrt"]
-    notes = []
-    everything = RunRequest(learners=("all",))
-    chosen = choose_learners(
-        everything, NO_SUITE, registry, [], lambda line, warning: notes.append(line)
-    )
-    names = [c.name for c in chosen]
-    assert "miser" in names
-    assert "cronus" not in names
-    assert any(note.startswith("left out: cronus: unknown learner 'gbrt'") for note in notes)
-    refused("gbrt", choose_learners, RunRequest(learners=("cronus",)), NO_SUITE, registry, [])

@@ -1,15 +1,10 @@
 """Keys of source code: what can change a number changes them, and nothing else does."""
 
-from __future__ import annotations
-
 import importlib
-import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -63,7 +58,7 @@ FILES = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch):
     """A folder of plugin modules, from which they can be imported."""
     monkeypatch.syspath_prepend(tmp_path)
     for name, text in FILES.items():
@@ -74,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     look_again()
 
 
-def edit(path: Path, old: str, new: str) -> None:
+def edit(path, old, new):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
@@ -83,50 +78,35 @@ def edit(path: Path, old: str, new: str) -> None:
     look_again()
 
 
-def mine() -> Any:
+def mine():
     return importlib.import_module("plug_mine").Mine
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("RATE = 0.5", "# a comment\nRATE = 0.5  # and one more"),
-        ('"""Fit."""', '"""Fit it well."""'),
-        ('"""A plugin."""', ""),
-        ("{rows} is too few", "only {rows} of them"),
-        ('"no rows"', '"there are no rows"'),
-        ("how it goes", "how it works"),
-        ("from pathlib import Path", "from pathlib import PurePath"),
-        ("RATE = 0.5\n", "RATE = (\n    0.5\n)\n"),
-    ],
-)
-def test_a_comment_a_docstring_or_a_message_changes_no_key(
-    folder: Path, old: str, new: str
-) -> None:
-    before = DescribedLearner(mine()()).key()
-    edit(folder / "plug_mine.py", old, new)
-    assert DescribedLearner(mine()()).key() == before
+CHANGES = [  # a module, what is replaced in it, and whether that can change a number
+    ("plug_mine", "RATE = 0.5", "# a comment\nRATE = 0.5  # and one more", False),
+    ("plug_mine", '"""Fit."""', '"""Fit it well."""', False),
+    ("plug_mine", '"""A plugin."""', "", False),
+    ("plug_mine", "{rows} is too few", "only {rows} of them", False),
+    ("plug_mine", '"no rows"', '"there are no rows"', False),
+    ("plug_mine", "how it goes", "how it works", False),
+    ("plug_mine", "from pathlib import Path", "from pathlib import PurePath", False),
+    ("plug_mine", "RATE = 0.5\n", "RATE = (\n    0.5\n)\n", False),
+    ("plug_mine", "RATE = 0.5", "RATE = 0.25", True),
+    ("plug_mine", "rows > 0", "rows > 1", True),
+    ("plug_mine", "rows == 1", "rows == 2", True),
+    ("plug_mine", "ValueError", "TypeError", True),
+    ("plug_mine", 'param("fast"', 'param("slow"', True),
+    ("plug_base", "shift = SHIFT", "shift = -SHIFT", True),
+    ("plug_helper", "SHIFT = 1", "SHIFT = 3", True),
+    ("plug_lazy", "2 * x", "-2 * x", True),
+]
 
 
-@pytest.mark.parametrize(
-    ("module", "old", "new"),
-    [
-        ("plug_mine", "RATE = 0.5", "RATE = 0.25"),
-        ("plug_mine", "rows > 0", "rows > 1"),
-        ("plug_mine", "rows == 1", "rows == 2"),
-        ("plug_mine", "ValueError", "TypeError"),
-        ("plug_mine", 'param("fast"', 'param("slow"'),
-        ("plug_base", "shift = SHIFT", "shift = -SHIFT"),
-        ("plug_helper", "SHIFT = 1", "SHIFT = 3"),
-        ("plug_lazy", "2 * x", "-2 * x"),
-    ],
-)
-def test_what_can_change_a_number_changes_the_key(
-    folder: Path, module: str, old: str, new: str
-) -> None:
+@pytest.mark.parametrize(("module", "old", "new", "matters"), CHANGES)
+def test_what_can_change_a_number_changes_the_key(folder, module, old, new, matters):
     before = DescribedLearner(mine()()).key()
     edit(folder / f"{module}.py", old, new)
-    assert DescribedLearner(mine()()).key() != before
+    assert (DescribedLearner(mine()()).key() != before) == matters
 
 
 ODD = """
@@ -152,7 +132,7 @@ OTHER_PYTHONS = [
 
 @pytest.mark.skipif(not OTHER_PYTHONS, reason="no other Python from 3.11 on")
 @pytest.mark.parametrize("python", OTHER_PYTHONS, ids=str)
-def test_another_python_gives_the_same_digests(tmp_path: Path, python: Path) -> None:
+def test_another_python_gives_the_same_digests(tmp_path, python):
     odd = tmp_path / "odd.py"
     odd.write_text(ODD)
     files = [odd, Path(digests.__file__), Path(terminal.__file__)]
@@ -182,9 +162,7 @@ def test_another_python_gives_the_same_digests(tmp_path: Path, python: Path) -> 
         ("f(a, b=c)", "f(b, a=c)"),
     ],
 )
-def test_what_is_left_out_of_a_tree_hides_no_difference(
-    tmp_path: Path, one: str, other: str
-) -> None:
+def test_what_is_left_out_of_a_tree_hides_no_difference(tmp_path, one, other):
     found = []
     for name, text in (("one.py", one), ("other.py", other)):
         (tmp_path / name).write_text(text)
@@ -192,94 +170,70 @@ def test_what_is_left_out_of_a_tree_hides_no_difference(
     assert found[0] != found[1]
 
 
-def package(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
+def package(folder, files):
+    for name, text in {"__init__.py": "", **files}.items():
         path = folder / "plug_package" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    (folder / "plug_package" / "__init__.py").touch()
 
 
-def uses(folder: Path, line: str) -> None:
-    (folder / "plug_mine.py").write_text(f"class Mine:\n    def f(self):\n        {line}\n")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import plug_package.near",
-        "import plug_package.inner.deep",
-        "from plug_package import near",
-        "from plug_package.near import A",
-        "from plug_package.inner import deep as other",
-        "import importlib; importlib.import_module('plug_package.near')",
-    ],
-)
-def test_every_way_to_import_is_followed(folder: Path, line: str) -> None:
-    package(
-        folder,
-        {
-            "near.py": "from . import far\nA = 1\n",
-            "far.py": "FAR = 1\n",
-            "inner/__init__.py": "",
-            "inner/deep.py": "from ..near import A\n",
-        },
-    )
-    uses(folder, line)
-    before = code_key(mine())
-    edit(folder / "plug_package" / "far.py", "1", "2")
-    assert code_key(mine()) != before
-
-
+NEAR = {
+    "near.py": "from . import far\nA = 1\n",
+    "far.py": "FAR = 1\n",
+    "inner/__init__.py": "",
+    "inner/deep.py": "from ..near import A\n",
+}
 WITH_STUB = {
     "__init__.py": "import lazy_loader\n"
     "__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)\n",
     "__init__.pyi": "from .near import A as A\nfrom .far import FAR as FAR\n",
+    "near.py": "A = 1\n",
+    "far.py": "FAR = 1\n",
+}
+COMPUTED = {  # the name may be that of any module of the package
+    "near.py": "from importlib import import_module\n"
+    "def f(name):\n    return import_module(name)\n",
+    "inner/__init__.py": "",
+    "inner/far.py": "FAR = 1\n",
 }
 
 
 @pytest.mark.parametrize(
-    ("line", "edited", "changes"),
+    ("files", "line", "edited", "matters"),
     [
-        ("from plug_package import A", "near", True),
-        ("from plug_package import A", "far", False),
-        ("from plug_package import FAR", "far", True),
-        ("import plug_package", "far", True),
+        (NEAR, "import plug_package.near", "far", True),
+        (NEAR, "import plug_package.inner.deep", "far", True),
+        (NEAR, "from plug_package import near", "far", True),
+        (NEAR, "from plug_package.near import A", "far", True),
+        (NEAR, "from plug_package.inner import deep as other", "far", True),
+        (NEAR, "import importlib; importlib.import_module('plug_package.near')", "far", True),
+        (WITH_STUB, "from plug_package import A", "near", True),
+        (WITH_STUB, "from plug_package import A", "far", False),
+        (WITH_STUB, "from plug_package import FAR", "far", True),
+        (WITH_STUB, "import plug_package", "far", True),
+        (COMPUTED, "import plug_package.near", "inner/far", True),
     ],
 )
-def test_names_that_a_package_finds_when_wanted(
-    folder: Path, line: str, edited: str, changes: bool
-) -> None:
-    package(folder, {**WITH_STUB, "near.py": "A = 1\n", "far.py": "FAR = 1\n"})
-    uses(folder, line)
+def test_every_way_to_import_is_followed(folder, files, line, edited, matters):
+    package(folder, files)
+    (folder / "plug_mine.py").write_text(f"class Mine:\n    def f(self):\n        {line}\n")
     before = code_key(mine())
     edit(folder / "plug_package" / f"{edited}.py", "1", "2")
-    assert (code_key(mine()) != before) == changes
+    assert (code_key(mine()) != before) == matters
 
 
-def test_installed_libraries_do_not_count(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installed_libraries_do_not_count(folder, tmp_path_factory, monkeypatch):
     installed = tmp_path_factory.mktemp("libraries") / "site-packages"
     installed.mkdir()
     (installed / "plug_library.py").write_text("VALUE = 1\n")
     monkeypatch.syspath_prepend(installed)
-    uses(folder, "import plug_library")
+    (folder / "plug_mine.py").write_text("import plug_library\nclass Mine: pass\n")
     before = code_key(mine())
     edit(installed / "plug_library.py", "1", "2")
     assert code_key(mine()) == before
 
 
-def test_a_computed_name_may_mean_any_module_of_the_package(folder: Path) -> None:
-    lines = "from importlib import import_module\ndef f(name):\n    return import_module(name)\n"
-    package(folder, {"near.py": lines, "inner/__init__.py": "", "inner/far.py": "FAR = 1\n"})
-    uses(folder, "import plug_package.near")
-    before = code_key(mine())
-    edit(folder / "plug_package" / "inner" / "far.py", "1", "2")
-    assert code_key(mine()) != before
-
-
-def test_modules_of_computed_names_are_named_in_code(folder: Path) -> None:
+def test_modules_of_computed_names_are_named_in_code(folder):
     package(folder, {"near.py": "A = 1\n"})
     (folder / "plug_mine.py").write_text("class Mine:\n    code = ('plug_package',)\n")
     before = code_key(mine())
@@ -291,69 +245,33 @@ def test_modules_of_computed_names_are_named_in_code(folder: Path) -> None:
         code_key(mine())
 
 
-def test_a_class_typed_at_a_prompt_is_never_taken_for_an_earlier_one() -> None:
-    def typed() -> type:
+def test_a_class_typed_at_a_prompt_is_never_taken_for_an_earlier_one():
+    def typed():
         return type("Typed", (), {"__module__": "__main__"})
 
     assert code_key(typed()) != code_key(typed())
 
 
-def test_a_file_that_is_no_python_counts_by_its_bytes(folder: Path) -> None:
+def test_a_file_that_is_no_python_counts_by_its_bytes(folder):
     (folder / "plug_lazy.py").write_text("def double(x:\n")
     before = code_key(mine())
     edit(folder / "plug_lazy.py", "x", "y")
     assert code_key(mine()) != before
 
 
-def test_a_module_alone_and_with_what_it_imports(folder: Path) -> None:
+def test_a_module_alone_and_with_what_it_imports(folder):
     alone, whole = module_digest("plug_base"), import_key("plug_base")
     edit(folder / "plug_helper.py", "1", "2")
     assert module_digest("plug_base") == alone
     assert import_key("plug_base") != whole
 
 
-@pytest.fixture
-def edited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Makes the digest of the source file with that ending another one."""
-    read = digests._read
-
-    def change(ending: str) -> None:
-        known = list(Path(digests.__file__).parents[2].rglob(f"*{Path(ending).name}"))
-        assert any(p.as_posix().endswith(ending) for p in known)
-
-        def other(name: str, file: Path) -> digests._Source:
-            source = read(name, file)
-            ours = file.as_posix().endswith(ending)
-            return source._replace(digest="other") if ours else source
-
-        monkeypatch.setattr(digests, "_read", other)
-        look_again()
-
-    yield change
-    look_again()
-
-
-def test_an_importer_of_catboost_models_decides_catboost_and_not_miser(
-    edited: Callable[[str], None],
-) -> None:
-    learners = load_registry().learners
-    miser, catboost = code_key(learners["miser"]), code_key(learners["catboost"])
-    edited("bench_trees/importers/catboost.py")
-    assert code_key(learners["miser"]) == miser
-    assert code_key(learners["catboost"]) != catboost
-
-
-@pytest.mark.parametrize("ending", ["bench_trees/grower.py", "bench_models/staged/model.py"])
-def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: str) -> None:
-    miser = load_registry().learners["miser"]
-    before = code_key(miser)
-    edited(ending)
-    assert code_key(miser) != before
-
-
 @pytest.mark.parametrize(
     ("ending", "changes"),
     [
+        ("bench_trees/importers/catboost.py", {"catboost"}),
+        ("bench_trees/grower.py", {"miser", "catboost"}),
+        ("bench_models/staged/model.py", {"miser", "catboost"}),
         ("bench_core/datasets/publishers.py", set()),
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight.py", {"yahoo", "mine.csv"}),
@@ -361,16 +279,23 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
         ("bench_datasets/yahoo/sim.py", {"yahoo"}),
     ],
 )
-def test_prepared_data_depend_on_what_reads_them(
-    tmp_path: Path, edited: Callable[[str], None], ending: str, changes: set[str]
-) -> None:
-    classes = load_registry().datasets
-    datasets: list[Any] = [classes["yahoo"](), classes["letters"](), FileData("mine.csv")]
+def test_keys_of_learners_and_data_depend_on_what_they_use(tmp_path, monkeypatch, ending, changes):
+    registry, read = load_registry(), digests._read
+    datasets = [registry.datasets["yahoo"](), registry.datasets["letters"](), FileData("mine.csv")]
 
-    def names() -> dict[str, str]:
+    def keys():
         source = DataFolder(tmp_path)
-        return {d.name: entry_name(d, "quick", 0, 0, source) for d in datasets}
+        found = {d.name: entry_name(d, "quick", 0, 0, source) for d in datasets}
+        return found | {n: code_key(registry.learners[n]) for n in ("miser", "catboost")}
 
-    before = names()
-    edited(ending)
-    assert {name for name, entry in names().items() if entry != before[name]} == changes
+    def other(name, file):
+        source = read(name, file)
+        return source._replace(digest="other") if file.as_posix().endswith(ending) else source
+
+    assert list(Path(digests.__file__).parents[2].rglob(ending))
+    before = keys()
+    monkeypatch.setattr(digests, "_read", other)
+    look_again()
+    after = keys()
+    look_again()
+    assert {name for name in after if after[name] != before[name]} == changes

@@ -45,13 +45,8 @@ def test_a_bill_for_all_rows_alike_is_spread_over_them():
     np.testing.assert_array_equal(bill.feature_cost(prices, 3), [5.0, 5.0, 5.0])
     np.testing.assert_array_equal(bill.evaluation_cost(prices, 3), [4.0, 4.0, 4.0])
     assert bill.evaluation_cost(price_list(np.array([2.0, 3.0])), 3).tolist() == [0, 0, 0]
-
-
-def test_features_are_billed_without_evaluation_where_no_counts_are_given():
-    prices = price_list(np.array([1.0, 4.0]), split=0.25, tree=2.0)
-    bill = Bill(prices.acquired(np.array([1])))
-    assert bill.feature_cost(prices, 2).tolist() == [4.0, 4.0]
-    assert bill.evaluation_cost(prices, 2).tolist() == [0.0, 0.0]
+    without_counts = Bill(prices.acquired(np.array([1])))
+    assert without_counts.evaluation_cost(prices, 3).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

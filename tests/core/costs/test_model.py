@@ -24,14 +24,21 @@ GROUP = DiscountGroup(members=(0, 1), later=(10.0, 8.0))
         price_list(np.array([12.0, 10.0, 0.0]), discounted=[GROUP], derived={2: [0, 1]}),
         price_list(np.array([1.0, 0.0]), discounted=[DiscountGroup((0,), (0.5,))], derived={1: []}),
         replace(price_list(np.ones(3)), sensor=np.ones(5)),
+        price_list(np.array([3.0, 7, 7, 0, 2]), shared=[[1, 2]], derived={3: [0, 1]}),
     ],
-    ids=["one each", "as many but shared", "a feature that needs nothing", "sensors nobody needs"],
+    ids=["one each", "as many but shared", "needs nothing", "sensors nobody needs", "shared"],
 )
 def test_features_are_bought_with_the_sensors_that_they_need(prices):
+    one_each = np.eye(prices.features, dtype=bool)
+    wanted = np.zeros((prices.features, prices.sensors), dtype=bool)
     for j in range(prices.features):
-        needed = set(prices.sensors_of(j).tolist())
-        bought = prices.bought_for(np.array([j]))
-        assert bought.tolist() == [s in needed for s in range(prices.sensors)]
+        wanted[j, prices.sensors_of(j)] = True
+        assert prices.bought_for(np.array([j])).tolist() == wanted[j].tolist()
+    assert prices.bought_for(one_each).tolist() == wanted.tolist()
+    assert prices.acquired(one_each).unpack().tolist() == wanted.tolist()
+    assert (prices.needs.toarray() > 0).tolist() == wanted.tolist()
+    both = one_each[:1] | one_each[-1:]
+    assert prices.acquired(both).unpack().tolist() == [(wanted[0] | wanted[-1]).tolist()]
 
 
 @pytest.mark.parametrize(

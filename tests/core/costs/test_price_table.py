@@ -48,6 +48,10 @@ TABLES = {
     "numbered in order": "number,cost\n2,25.5\n1,1\n3,0",
     "numbered from 0": "2,0\n0,1\n1,25.5",
     "decimal commas alone": "1,0\n25,5\n0,0",
+    "notes and blank lines": "# prices\n\n age , 1\nscan,25.5\n\n# free\nweb visits,0",
+    "all in quotes": '"name","cost"\n"age","1"\n"scan","25.5"\n"web visits","0"\n',
+    "quotes behind blanks": 'cost, name\n1, "age"\n25.5, "scan"\n0, "web visits"\n',
+    "bare lines": "1\n25.5\n0\n",
     "of other features too": "feature;price\nage;1\ncity;7\nscan;25.5\nweb visits;0\nzip code;3",
 }
 
@@ -65,6 +69,9 @@ DOCUMENTS = {
     "pairs.json": '[["scan", 25.5], ["age", 1], ["web visits", 0]]',
     "wide.json": '[{"scan": 25.5, "web visits": 0, "age": 1}]',
     "text.json": '{"scan": "25,50 €", "age": "1 €", "web visits": "0 €"}',
+    "list.json": "[1, 25.5, 0]",
+    "full.json": '{"costs": {"web visits": 0, "age": 1, "scan": 25.5}}',
+    "full list.json": '{"costs": [1, 25.5, 0]}',
     "numbers.json": '{"0": 1, "1": 25.5, "2": 0}',
     "records.toml": '[[costs]]\nn = "scan"\nc = 25.5\n[[costs]]\nn = "age"\nc = 1\n'
     '[[costs]]\nn = "web visits"\nc = 0',
@@ -116,7 +123,9 @@ def test_a_column_of_groups_holds_shared_measurements(tmp_path):
 
 @pytest.mark.parametrize("form", TABLES)
 def test_every_table_gives_the_same_prices(form, tmp_path):
-    assert prices(TABLES[form], tmp_path).feature_price().tolist() == [1, 25.5, 0]
+    made = prices(TABLES[form], tmp_path)
+    assert made.feature_price().tolist() == [1, 25.5, 0]
+    assert (made.sensors, made.split, made.tree) == (3, 0, 0)
 
 
 @pytest.mark.parametrize(("form", "unit"), [("bars", "EUR"), ("signs before", "€")])

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.kit import prepared
+from helpers.kit import prepared, refused
 
-from bench_core import BenchError, Examples, InputError, Splits, Task, UsageError, price_list
+from bench_core import Examples, Splits, Task, price_list
 from bench_core.contracts import labels_fault
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.datasets.table_options import TableOptions
@@ -94,21 +94,17 @@ def test_scores_that_are_none_are_refused_in_one_line(change, choose, said, tmp_
     frame = table().astype(object)
     for column, value in change.items():
         frame.loc[0, column] = value
-    with pytest.raises(InputError) as error:
-        read(tmp_path, frame, choose=(choose,))
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
+    refused(said, read, tmp_path, frame, choose=(choose,))
 
 
 def test_a_choice_has_no_label_and_no_columns_of_svmlight(tmp_path):
     for other in ({"label": "words"}, {"task": "binary"}, {"positive": "1"}, {"query": "words"}):
-        with pytest.raises(UsageError, match="leave it out"):
-            TableOptions(choose=("*_score",), **other)
+        refused("leave it out", TableOptions, choose=("*_score",), **other)
     (tmp_path / "a.svm").write_text("1 1:2\n0 1:3\n")
-    with pytest.raises(InputError, match="an SVMlight file has no column names"):
-        prepared(tmp_path / "a.svm", choose=("*_score",))
-    with pytest.raises(BenchError, match="without y and queries"):
-        array_splits(table(), np.ones(N), options=TableOptions(choose=("*_score",)))
+    chosen = TableOptions(choose=("*_score",))
+    words = "an SVMlight file has no column names"
+    refused(words, prepared, tmp_path / "a.svm", choose=chosen.choose)
+    refused("without y and queries", array_splits, table(), np.ones(N), options=chosen)
 
 
 def choice(scores, names=("a", "b"), features=("a", "b_sure", "b")):
@@ -156,8 +152,8 @@ def test_an_answer_that_was_not_bought_is_refused():
     paid = Prediction({"p": 1}, np.array([-1.0, 1.0]), bill)
     check_returned(paid, splits.costs, splits.calls)
     unpaid = Prediction({"p": 1}, np.array([1.0, 1.0]), bill)
-    with pytest.raises(ContractError, match="row 0 of a block returns the answer of source 1"):
-        check_returned(unpaid, splits.costs, splits.calls)
+    call = check_returned, unpaid, splits.costs, splits.calls
+    refused("row 0 of a block returns the answer of source 1", *call, error=ContractError)
 
 
 def test_without_learners_a_choice_has_its_own():

@@ -1,12 +1,15 @@
 """Finding publishers' files, splitting by a hash."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from helpers.kit import refused
 
 from bench_core.datasets.cache import cache_folder
-from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder, data_folder, local_path
 from bench_core.datasets.splitting import cut, cut_by_class, drawn, hashed, in_proportion, shuffled
+from bench_core.datasets.user_files import FileData
 
 
 def put(folder, *names):
@@ -41,6 +44,16 @@ def test_a_folder_may_be_absolute_here_or_where_data_lie(tmp_path, monkeypatch):
     refused("no such folder", source.find_folder, "pictures")
     put(tmp_path, "data/photos/c")
     refused("both match photos", source.find_folder, "photos")
+
+
+@pytest.mark.parametrize("name", ["https://host/x.csv", "s3://b/x.svm", "FILE:///x"])
+def test_a_url_in_place_of_a_file_or_folder_is_refused(name):
+    for call in (local_path, DataFolder, lambda own: FileData(own).files):
+        refused(
+            f"{name}: a URL; download the file first (curl -LO URL) and name it here", call, name
+        )
+    for path in ("x.csv", "/x://y", "C:\\x", "a:b"):
+        assert local_path(path) == Path(path)
 
 
 @pytest.mark.parametrize("twice", [("a", "a.gz"), ("a", "set/a"), ("one/a", "two/a")])

@@ -143,45 +143,37 @@ UNGROUPED = FULL.replace('"shared": [["sex", "city"]], ', "")
 DERIVED = '{"costs": {"age": 1, "city": 2}, "derived": {"sex": ["age", "city"]}}'
 
 
+PLAIN = "age,10\nsex,10\ncity,2\n"
+REPLACED = "prices not used, as a group has its own price: "
+OWN = "the costs have their own groups; not used: "
+
+
 @pytest.mark.parametrize(
-    ("text", "group", "everything", "unit"),
+    ("text", "group", "everything", "unit", "note"),
     [
-        ("age,10\nsex,10\ncity,2\n", "age,sex:12", 14, "us"),
-        ("age,10\nsex,10\ncity,2\n", "age,sex", 12, "us"),
-        ("name,price (EUR)\nage,10\nsex,10\ncity,2\n", "age,sex", 12, "EUR"),
-        (UNGROUPED, "sex,city:3", 4, "ms"),
-        (PER_QUERY, "age,sex:12", 14, "us"),
+        (PLAIN, "age,sex:12", 14, "us", REPLACED + "age, sex"),
+        (PLAIN, "age,sex:10", 12, "us", ""),
+        (PLAIN, "age,sex", 12, "us", ""),
+        ("name,price (EUR)\n" + PLAIN, "age,sex", 12, "EUR", ""),
+        (UNGROUPED, "sex,city:3", 4, "ms", REPLACED + "sex, city"),
+        (PER_QUERY, "age,sex:12", 14, "us", REPLACED + "age, sex"),
+        (FULL, "age,sex:3", 3, "ms", OWN + "age,sex:3"),
+        (DERIVED, "age,sex:3", 3, "us", OWN + "age,sex:3"),
     ],
 )
 def test_costs_without_groups_and_unit_get_those_of_the_data(
-    tmp_path, text, group, everything, unit
+    tmp_path, text, group, everything, unit, note
 ):
-    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
+    data, costs = prepared(visits(tmp_path / "v.csv")), tmp_path / "costs"
     costs.write_text(text)
-    splits = with_costs(prepared(path), costs, groups=(group,), unit="us")
+    splits = with_costs(data, costs, groups=(group,), unit="us")
     assert (splits.costs.everything, splits.costs.unit) == (everything, unit)
-
-
-@pytest.mark.parametrize(("text", "everything"), [(FULL, 3), (DERIVED, 3)])
-def test_groups_of_a_cost_file_win(tmp_path, text, everything):
-    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
-    costs.write_text(text)
-    splits = with_costs(prepared(path), costs, groups=("age,sex:3",))
-    assert splits.costs.everything == everything
-    assert splits.notes[-1] == "the costs have their own groups; not used: age,sex:3"
-
-
-@pytest.mark.parametrize(("group", "notes"), [("age,sex:10", []), ("age,sex:12", ["age, sex"])])
-def test_prices_that_a_group_replaces_are_noted(tmp_path, group, notes):
-    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
-    costs.write_text("age,10\nsex,10\ncity,2\n")
-    made = with_costs(prepared(path), costs, groups=(group,)).notes[len(prepared(path).notes) :]
-    assert [note.partition("its own price: ")[2] for note in made] == notes
+    assert splits.notes == (*data.notes, *filter(None, [note]))
 
 
 def test_costs_contradict_a_group_without_a_price(tmp_path):
     path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
-    costs.write_text("age,10\nsex,10\ncity,2\n")
+    costs.write_text(PLAIN)
     says = "'age' and 'city' share|10 and 2"
     refused(says, with_costs, prepared(path), costs, groups=("age,city",))
 

@@ -76,37 +76,30 @@ def labelled(path, label):
 IN_TWO = "in {} are in {} too: if they are the same, results are too good; give each to one split"
 
 
+def same_ids(*files, **options):
+    """Notes on ids that are in several of these files."""
+    notes = map(str, prepared(*files, **options).notes)
+    return [note for note in notes if "are the same" in note]
+
+
 def test_ids_that_occur_in_two_files_are_named(tmp_path):
     of = {"train": range(40), "valid": range(36, 46), "test": range(45, 60)}
     paths = [write(tmp_path, f"{name}.csv", visits(of[name])) for name in of]
-    splits = prepared(*paths, label="ill", query="patient", task="binary")
-    found = [str(note) for note in splits.notes if "are the same" in str(note)]
-    assert found == [
+    assert same_ids(*paths, label="ill", query="patient", task="binary") == [
         "4 of 10 ids of 'patient' " + IN_TWO.format("valid", "train"),
         "1 of 15 ids of 'patient' " + IN_TWO.format("test", "valid"),
     ]
     files = [write(tmp_path, f"{k}.svm", ranking(20, start)) for k, start in enumerate((0, 50, 15))]
-    [note] = [note for note in prepared(*files).notes if "are the same" in str(note)]
-    assert note == "5 of 20 ids of 'qid' " + IN_TWO.format("test", "train")
+    assert same_ids(*files) == ["5 of 20 ids of 'qid' " + IN_TWO.format("test", "train")]
 
 
-def test_queries_numbered_from_one_in_each_svmlight_file_are_not_the_same(tmp_path):
-    paths = [tmp_path / f"{name}.svm" for name in ("train", "valid", "test")]
-    for path, size in zip(paths, (20, 8, 12), strict=True):
-        lines = (f"{k % 2} qid:{q} 1:{k}\n" for q in range(1, size + 1) for k in range(3))
-        path.write_text("".join(lines))
-    assert not [note for note in prepared(*paths).notes if "are the same" in str(note)]
-
-
-def test_queries_without_ids_are_not_the_same_in_two_files(tmp_path):
-    for name in ("train", "test"):
-        text = ranking(20).replace("qid:", "2:")
-        write(tmp_path, f"{name}.svm.query", "3\n" * 20)
-        write(
-            tmp_path, f"{name}.svm", "".join(f"{row.split()[0]} 1:1\n" for row in text.splitlines())
-        )
-    splits = prepared(str(tmp_path / "train.svm"), test=str(tmp_path / "test.svm"))
-    assert not [note for note in splits.notes if "are the same" in str(note)]
+def test_queries_numbered_from_one_or_without_ids_are_not_the_same(tmp_path):
+    files = [write(tmp_path, f"{size}.svm", ranking(size, 1)) for size in (20, 8, 12)]
+    assert not same_ids(*files)
+    for size, path in zip((20, 8, 12), files, strict=True):
+        write(tmp_path, f"{size}.svm", "0 1:1\n1 1:1\n2 1:1\n" * size)
+        write(tmp_path, f"{path}.query", "3\n" * size)
+    assert not same_ids(*files)
 
 
 def test_a_querys_split_depends_on_its_id_alone(tmp_path):

@@ -222,23 +222,6 @@ def test_an_order_that_is_not_that_of_the_purchases_is_refused(model, mode):
     assert replay(model, data(), PRICES, 0, mode, seed="s").word == "failed"
 
 
-@pytest.mark.parametrize(
-    ("order", "fault"),
-    [
-        (np.zeros((3, models.D), int), "order is (3, 6), not (4 or 1, 6)"),
-        (np.zeros((1, models.D), int), "order must be >= 0 for the sensors bought, -1 for others"),
-        (np.zeros((1, models.D)), "order is float64: it must be whole numbers"),
-    ],
-)
-def test_an_order_that_does_not_fit_its_bill_is_a_broken_contract(order, fault):
-    class Wrong:
-        def predict_path(self, features):
-            bill = Bill(Acquired.nothing(models.D), order=order)
-            yield Prediction({}, np.zeros(len(features)), {"path": bill})
-
-    assert fault in replay(Wrong(), data(4, ranked=False), PRICES, 0).reason
-
-
 # -- a program -------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from bench_core.execution.predict import predict_split
 SENSORS, CONSTANT = 4, -1.0
 PRICE = [1.0, 2.0, 4.0, 8.0]
 SPLIT, TREE = 0.25, 0.5
+BASE = Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE)
 
 
 @dataclass
@@ -112,10 +113,9 @@ class Row:
         return Row(union, splits, trees, p, True, tariff.spent(i, union, splits, trees))
 
 
-def followed(model, examples, cap, tariff=None):
+def followed(model, examples, cap, tariff):
     """Row by row, in plain words."""
     n = len(examples)
-    tariff = tariff or Tariff([PRICE] * n)
     rows = [Row() for _ in range(n)]
     bounds = np.arange(n + 1) if examples.queries is None else examples.queries.boundaries
     if model.independent_rows:
@@ -142,24 +142,44 @@ def followed(model, examples, cap, tariff=None):
     return rows
 
 
-@given(drawn())
-@settings(max_examples=120, deadline=None)
-def test_caps_are_as_followed_row_by_row(case):
+def prices_by_row(examples, seed, quoted):
+    """Three sensors with prices by row: the examples, their costs, and the plain rule."""
+    rng, n, own = np.random.default_rng(seed), len(examples), [0, 2, 3]
+    columns = rng.choice([0.0, 0.5, 2, 3, 7.25], size=(n, 4))
+    costs = ByRow(BASE, np.array(own), np.array([3, 0, 1]), np.array(quoted))
+    price = np.tile(PRICE, (n, 1))
+    price[:, own] = columns[:, [3, 0, 1]]
+    metered = tuple(s for s, known in zip(own, quoted, strict=True) if not known)
+    return replace(examples, price_columns=columns), costs, Tariff(price.tolist(), metered)
+
+
+@given(
+    drawn(),
+    st.integers(0, 2**20),
+    st.none() | st.lists(st.booleans(), min_size=3, max_size=3),
+)
+@settings(max_examples=240, deadline=None)
+def test_caps_are_as_followed_row_by_row(case, seed, quoted):
     model, examples, limits = case
-    costs = Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE)
+    costs, tariff, n = BASE, Tariff([PRICE] * len(examples)), len(examples)
+    if quoted is not None:
+        examples, costs, tariff = prices_by_row(examples, seed, quoted)
     caps = Caps(tuple(limits), np.asarray(CONSTANT))
-    capped = predict_split(model, examples, costs, 0, caps=caps)
-    for k, limit in enumerate(limits, start=len(capped.points)):
-        rows = followed(model, examples, limit)
+    path = predict_split(model, examples, costs, 0, caps=caps)
+    for p, (mask, splits, trees) in enumerate(model.points):
+        masks, counts = np.broadcast_to(mask, (n, SENSORS)), np.broadcast_to(splits, (n,))
+        bills = [tariff.spent(i, np.flatnonzero(masks[i]), counts[i], trees) for i in range(n)]
+        assert path.cost[p] == pytest.approx(bills, abs=1e-12)
+    for k, limit in enumerate(limits, start=len(path.points)):
+        rows = followed(model, examples, limit, tariff)
         scores = [CONSTANT if r.place < 0 else 10.0 * r.place + i for i, r in enumerate(rows)]
-        assert capped.scores[k].tolist() == scores
-        assert capped.cost[k] == pytest.approx([r.cost for r in rows], abs=1e-12)
-        assert (capped.cost[k] <= limit).all()
+        assert path.scores[k].tolist() == scores
+        assert path.cost[k] == pytest.approx([r.cost for r in rows], abs=1e-12)
+        assert tariff.metered or (path.cost[k] <= limit).all()
         bought = [[s in r.sensors for s in range(SENSORS)] for r in rows]
-        share = np.average(bought, axis=0, weights=examples.weights)
-        assert capped.bought[k] == pytest.approx(share)
-        both = capped.feature_cost[k] + capped.evaluation_cost[k]
-        assert both == pytest.approx(np.average(capped.cost[k], weights=examples.weights))
+        assert path.bought[k] == pytest.approx(np.average(bought, 0, examples.weights))
+        both = path.feature_cost[k] + path.evaluation_cost[k]
+        assert both == pytest.approx(np.average(path.cost[k], weights=examples.weights))
 
 
 def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it():
@@ -220,36 +240,3 @@ def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name):
     examples = Examples(np.zeros((4, models.D), np.float32), np.zeros(4))
     with pytest.raises(ContractError, match="is reserved; choose another"):
         predict_split(Named(), examples, Prices.additive(np.ones(models.D)), 0)
-
-
-@given(drawn(), st.integers(0, 2**20), st.lists(st.booleans(), min_size=3, max_size=3))
-@settings(max_examples=120, deadline=None)
-def test_prices_by_row_are_billed_row_by_row_also_under_caps(case, seed, quoted):
-    model, examples, limits = case
-    rng, n, own = np.random.default_rng(seed), len(examples), [0, 2, 3]
-    columns = rng.choice([0.0, 0.5, 2, 3, 7.25], size=(n, 4))
-    costs = ByRow(
-        Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE),
-        np.array(own),
-        np.array([3, 0, 1]),
-        np.array(quoted),
-    )
-    price = np.tile(PRICE, (n, 1))
-    price[:, own] = columns[:, [3, 0, 1]]
-    tariff = Tariff(
-        price.tolist(), tuple(s for s, known in zip(own, quoted, strict=True) if not known)
-    )
-    examples = replace(examples, price_columns=columns)
-    caps = Caps(tuple(limits), np.asarray(CONSTANT))
-    path = predict_split(model, examples, costs, 0, caps=caps)
-    for p, (mask, splits, trees) in enumerate(model.points):
-        masks, counts = np.broadcast_to(mask, price.shape), np.broadcast_to(splits, (n,))
-        bills = [tariff.spent(i, np.flatnonzero(masks[i]), counts[i], trees) for i in range(n)]
-        assert path.cost[p] == pytest.approx(bills, abs=1e-12)
-    for k, limit in enumerate(limits, start=len(path.points)):
-        rows = followed(model, examples, limit, tariff)
-        scores = [CONSTANT if r.place < 0 else 10.0 * r.place + i for i, r in enumerate(rows)]
-        assert path.scores[k].tolist() == scores
-        assert path.cost[k] == pytest.approx([r.cost for r in rows], abs=1e-12)
-        bought = [[s in r.sensors for s in range(SENSORS)] for r in rows]
-        assert path.bought[k] == pytest.approx(np.average(bought, 0, examples.weights))

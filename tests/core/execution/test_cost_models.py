@@ -1,11 +1,9 @@
 """Runs under cost models: what is billed, trained on, stored and audited, through the command."""
 
-import json
 import re
 from pathlib import Path
 from textwrap import dedent
 
-import bench_datasets.yahoo
 import numpy as np
 import pytest
 from helpers.kit import refused, table
@@ -19,7 +17,6 @@ from bench_core.datasets.cache import open_prepared
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import Registry
 from bench_core.results.store import Store
-from bench_core.results.store_files import load_model, state_path, states_folder
 
 TOYS = ("helpers.toys", "helpers.flat_costs_plugin")
 
@@ -35,60 +32,6 @@ def suite(folder, costs, extra=""):
         f"[learners.toy-prefix]\ntradeoff = [0.0, 1.0]\n{extra}"
     )
     return str(path)
-
-
-def naive_costs(splits, mask, evaluation, shared):
-    """The definition, query by query and copy by copy: one cost per physical document."""
-    queries, price = splits.test.queries, splits.prices.sensor
-    costs = []
-    for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
-        copies = splits.test.weights[start:stop].astype(int)
-        once = {s for i in range(start, stop) for s in np.flatnonzero(mask[i] & shared)}
-        share = sum(price[s] for s in once) / copies.sum()
-        for i, count in zip(range(start, stop), copies, strict=True):
-            own = sum(price[s] for s in np.flatnonzero(mask[i] & ~shared))
-            costs += [own + share + evaluation[i]] * count
-    return costs
-
-
-@pytest.fixture
-def small_yahoo(home, monkeypatch):
-    monkeypatch.setattr(bench_datasets.yahoo, "ROWS", {"quick": (1200, 400, 600)})
-    monkeypatch.setenv("BENCH_CACHE", str(home / "cache"))
-
-
-def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(home, small_yahoo):
-    names = [f"f{j}" for j in range(1, 520, 3)]
-    (home / "per-query.json").write_text(json.dumps({"model": "per-query", "per_query": names}))
-    result = bench_core.run(
-        data="yahoo-sim",
-        learners="miser",
-        costs="per-query.json",
-        metrics="ndcg@5",
-        audit="full",
-        settings=["miser.trees=6", "miser.tradeoff=0.3", "yahoo-sim.copies=3"],
-        executor="inline",
-    )
-    frame = result.frame()
-    assert set(frame["audit"]) == {"verified"}
-    assert set(frame["cost_model"]) == {"per-query"}
-    assert frame["surrogate"].all()
-    (spec,) = Store(result.store).specs(result.run)
-    splits = open_prepared(spec.data)
-    assert splits.test.multiplicity is not None
-    shared = np.arange(519) % 3 == 0
-    model = load_model(state_path(states_folder(result.store), spec.fit))
-    last = list(model.predict_path(splits.test.features))[-1]
-    bill, n = last.bills["path"], len(splits.test)
-    mask = np.broadcast_to(bill.acquired.unpack(), (n, 519))
-    evaluation = 0.25 * np.broadcast_to(np.asarray(bill.splits, float), (n,))
-    costs = sorted(naive_costs(splits, mask, evaluation, shared))
-    row = frame[frame["split"] == "test"].iloc[-1]
-    assert json.loads(row["point"]) == last.point
-    assert row["cost"] == pytest.approx(np.mean(costs), rel=1e-9)
-    assert row["cost_max"] == pytest.approx(costs[-1], rel=1e-9)
-    plain = bill.feature_cost(splits.prices, n)
-    assert row["feature_cost"] < np.average(plain, weights=splits.test.weights)
 
 
 def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_says_so(home):

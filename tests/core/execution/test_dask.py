@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from helpers import calls
 from helpers.kit import refused
 from helpers.run_toys import TOYS, export
 from helpers.toys import fits
@@ -60,28 +59,11 @@ def test_a_cluster_gives_the_rows_of_one_process(home, cluster):
 
 
 @pytest.mark.slow
-def test_prices_by_row_are_billed_there_too(home, cluster):
-    how = {"costs": calls.COSTS, "learners": ["gbrt", "masked-gbrt"], "caps": [0.5, 4.0]}
-    how |= {"split": "split", "settings": {"gbrt.trees": 3}, "progress": False}
-    far = f"dask={cluster.scheduler_address}"
-    for store, executor in (("here.db", "inline"), ("far.db", far)):
-        bench_core.run(calls.table(), "label", executor=executor, store=store, **how)
-    assert export("far.db").equals(export("here.db"))
-
-
-@pytest.mark.slow
 def test_failures_and_limits_are_rows_there_too(home, cluster):
     more = {"learners": ("toy-broken", "toy-prefix"), "timeout": 20.0}
     kinds = 'toy-broken.how=["raise", "crash", "hang"]'
     result = on(cluster, "far.db", settings=(kinds, "toy-prefix.tradeoff=1.0"), **more)
     assert result.counts == {"ok": 1, "failed": 1, "crashed": 1, "timeout": 1}
-
-
-@pytest.mark.slow
-def test_what_fails_is_tried_as_often_as_asked(home, cluster):
-    on(cluster, "far.db", learners=("toy-broken",), settings=(), retries=1)
-    tried = [one.status for one in Store("far.db").attempts() if one.kind == "fit"]
-    assert tried == ["failed", "failed"]
 
 
 @pytest.mark.slow
@@ -172,19 +154,13 @@ def here(tmp_path, monkeypatch):
 def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes_one(here):
     (here / "beside_it.py").write_text("cores = 2")
     (here / "my_cluster.py").write_text(
-        "import beside_it\ncluster = f'{beside_it.cores} cores'\ndef make(): return cluster"
+        "import beside_it, sys\nsys.path.append('libs')\n"
+        "cluster = f'{beside_it.cores} cores'\ndef make(): return cluster"
     )
     before = [*sys.path]
     assert dask.named("my_cluster:cluster") == "2 cores"
     assert dask.named("my_cluster:make") == "2 cores"
-    assert sys.path == before
-
-
-def test_folders_that_the_module_of_a_cluster_adds_are_kept(here):
-    (here / "my_cluster.py").write_text("import sys\nsys.path.append('libs')\ncluster = 1")
-    before = [*sys.path]
-    assert dask.named("my_cluster:cluster") == 1
-    assert sys.path == [*before, "libs"]
+    assert sys.path == [*before, "libs"]  # what the module adds is kept
 
 
 def test_what_lies_in_the_current_folder_hides_no_library(here, monkeypatch):

@@ -83,25 +83,18 @@ def test_no_more_jobs_run_than_there_are_slots():
 
 
 def test_what_stands_on_a_failure_is_skipped_with_the_reason():
-    jobs = [job("a"), job("b", "a"), job("c", "b"), job("d")]
+    jobs = [job("a"), job("a", "a", kind="score"), job("b", "a"), job("c", "b"), job("d")]
     ended = {o.job.key: o for o in run_jobs(jobs, Scripted(bad=("a",)))}
     assert {k: o.status for k, o in ended.items()} == {
         "fit:a": Status.TIMEOUT,
+        "score:a": Status.TIMEOUT,  # as its fit
         "fit:b": Status.SKIPPED,
         "fit:c": Status.SKIPPED,
         "fit:d": Status.OK,
     }
+    assert ended["score:a"].error == "too slow"
     assert ended["fit:b"].error == "needs a: timeout (too slow)"
     assert ended["fit:c"].error == "needs a: timeout (too slow)"
-
-
-def test_the_trial_of_a_failed_fit_ends_as_the_fit_did():
-    jobs = [job("a"), job("a", "a", kind="score")]
-    ended = list(run_jobs(jobs, Scripted(bad=("a",))))
-    assert [(o.job.kind, o.status, o.error) for o in ended] == [
-        ("fit", Status.TIMEOUT, "too slow"),
-        ("score", Status.TIMEOUT, "too slow"),
-    ]
 
 
 def test_scores_come_before_further_fits_so_that_there_are_rows_early():

@@ -105,16 +105,6 @@ def test_every_path_begins_with_the_best_constant_for_nothing():
     assert points_to_keep((first, *others), metrics[0])[0] == -1
 
 
-def test_a_path_does_not_depend_on_the_blocks(monkeypatch):
-    examples = ranked([3, 1, 7, 2, 9, 4])
-    model = models.Scripted(models.ranks_in_query)
-    whole = predict_split(model, examples, PRICES, 0)
-    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
-    parts = predict_split(model, examples, PRICES, 0)
-    assert np.array_equal(whole.scores, parts.scores)
-    assert np.array_equal(whole.cost, parts.cost)
-
-
 class AtOnce(models.Scripted):
     """Counts the threads that ask it."""
 
@@ -131,10 +121,10 @@ class AtOnce(models.Scripted):
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
-def test_only_a_model_that_allows_it_is_asked_by_several_threads(concurrent, monkeypatch):
-    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
+def test_blocks_change_nothing_and_only_a_model_that_allows_it_has_threads(concurrent, monkeypatch):
     examples, model = ranked([3, 1, 7, 2, 9, 4] * 5), AtOnce(concurrent)
     alone = predict_split(models.Scripted(models.ranks_in_query), examples, PRICES, 0)
+    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
     path = predict_split(model, examples, PRICES, 0, threads=3)
     assert (model.most > 1) == concurrent
     for name in ("scores", "cost", "feature_cost", "evaluation_cost", "bought"):
@@ -177,6 +167,11 @@ BAD = {
     ),
     "splits must be finite": (good(bills=bills(splits=-1)),),
     "trees must be finite": (good(bills=bills(trees=np.zeros(3))),),
+    "order is (3, 6), not (4 or 1, 6)": (good(bills=bills(order=np.zeros((3, 6), int))),),
+    "order must be >= 0 for the sensors bought, -1 for others": (
+        good(bills=bills(order=np.zeros((1, 6), int))),
+    ),
+    "order is float64: it must be whole numbers": (good(bills=bills(order=np.zeros((1, 6)))),),
     "'k': a point holds finite numbers of at most 2**53": (good(point={"k": "x"}),),
     "'n': a point holds finite numbers of at most": (good(point={"n": 10**5000}),),
     "'k': a point holds finite numbers": (good(point={"n": 1, "k": np.inf}),),
@@ -209,14 +204,10 @@ def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out():
     assert path.scores.tolist() == [[1.0] * 4, [2.0] * 4, [3.0] * 4]
 
 
-def test_an_accounting_without_a_bill_is_named():
+def test_an_accounting_has_a_bill_of_at_least_the_audited_path():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     call = predict_split, script(good()), examples, PRICES, 0, "model"
     refused("no bill 'model' (its accountings: path)", *call, error=ContractError)
-
-
-def test_no_accounting_bills_less_than_the_audited_path():
-    examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     two, one = (Bill(PRICES.acquired(np.arange(k))) for k in (2, 1))
     full, less = (
         Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed}) for billed in (two, one)
@@ -326,24 +317,6 @@ def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monk
     spec = replace(p.trials[0], splits=("train", "valid", "test"))
     rows = p.datasets[0].rows
     assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
-
-
-def test_physical_copies_give_the_rows_of_a_multiplicity():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(50, models.D)).astype(np.float32)
-    y = rng.integers(0, 2, 50).astype(float)
-    m = rng.integers(1, 5, 50)
-    metrics = [parse_metric(name) for name in ("accuracy", "log_loss", "auc")]
-    model = models.Scripted(models.honest)
-    rows = []
-    for examples in (Examples(X, y, multiplicity=m), Examples(X.repeat(m, axis=0), y.repeat(m))):
-        path = predict_split(model, examples, PRICES, 2)
-        rows.append(score_split(path, examples, PRICES, metrics, "test").rows)
-    for one, two in zip(*rows, strict=True):
-        for name in one.metrics:
-            assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-12)
-        assert one.feature_cost == pytest.approx(two.feature_cost, rel=1e-12)
-        assert one.cost_max == two.cost_max
 
 
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home):

@@ -1,12 +1,6 @@
-"""Job files: done anywhere, in any order, killed and started again, and merged to what one run
-gives."""
+"""Job files: done anywhere, in any order, and merged to what one run gives."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import run_toys
 from helpers.kit import refused
-from helpers.run_toys import SETTINGS, export
+from helpers.run_toys import export
 from helpers.toys import fits
 
 import bench_core
@@ -157,43 +151,3 @@ def test_jobs_are_not_written_over_others_nor_without_work(home):
     refused("job files already", cut, TOYS, home / "jobs", 1)
     bench_core.run(request=TOYS, progress=False)
     refused("nothing to do", cut, TOYS, home / "other", 1)
-
-
-WORK = (sys.executable, "-m", "bench_core", "work", "--no-progress", "jobs/1")
-
-
-def start(*words):
-    path = os.environ | {"PYTHONPATH": str(Path(run_toys.__file__).parents[1])}
-    return subprocess.Popen(
-        [*WORK, *words], env=path, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills a group of processes")
-def test_a_job_killed_ten_times_is_done_by_starting_it_again(home):
-    """Killed after so many fits each time, then left to end; nothing is done twice."""
-    request = replace(TOYS, executor="local", settings=SETTINGS)
-    cut(request, home / "jobs", 1)
-    finished = set()
-    for moment in (1, 1, 2, 3, 4, 5, 6, 7, 8, 9):
-        with start() as process:
-            until = time.monotonic() + 120
-            while len(fits(home)) < moment and process.poll() is None:
-                assert time.monotonic() < until
-                time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGKILL)
-        if (home / "jobs" / "1.db").exists():
-            kept = {spec.key for spec in Store(home / "jobs" / "1.db").specs()}
-            assert finished <= kept
-            finished = kept
-    before = len(fits(home))
-    with start() as process:
-        said = process.communicate(timeout=120)[1]
-    assert process.returncode == 0, said
-    assert len(fits(home)) - before <= 6 - len(finished)
-    again = subprocess.run([*WORK], capture_output=True, text=True, check=True, timeout=120)
-    assert "6 ok" in again.stderr
-    bench_core.run(request=request, store="whole.db", progress=False)
-    merge(home / "all.db", [home / "jobs" / "1.db"])
-    assert export(home / "all.db").equals(export(home / "whole.db"))

@@ -163,35 +163,15 @@ def varied(policy, answers):
     return len(np.unique(answers.bought, axis=0)) > 3 and len(np.unique(answers.scores)) > 3
 
 
-def test_the_cases_are_of_all_kinds():
-    policies = [random_policy(seed) for seed in range(100)]
-    for name in ("rule", "skip"):
-        assert len({getattr(p, name) for p in policies}) == 2
-    found = [served(p).predict_rows(rows_for(p, k)) for k, p in enumerate(policies)]
-    assert sum(len(np.unique(f.bought, axis=0)) > 2 for f in found) > 30
-    assert sum(f.scores.ndim == 2 for f in found) > 10
-    assert sum(any(trees.vectors is not None for trees in p.values) for p in policies) > 30
-    sizes = [np.diff(p.prices.start) for p in policies]
-    assert sum((s > 1).any() for s in sizes) > 20  # features of several sensors
-
-
 def test_a_folder_holds_a_policy(tmp_path):
     policy, X = case(varied)
     write_folder(tmp_path / "model", folder(policy))
     assert_served(policy, X, None, load(tmp_path / "model"))
 
 
-def folder(policy, **about):
+def folder(policy):
     program = Sequential(policy, policy.prices).program({"at": 1.0})
-    return policy_folder(policy, program, **about)
-
-
-def test_a_cap_of_the_export_is_kept():
-    policy, X = case(varied)
-    cap = 0.4 * policy.prices.everything
-    own = Predictor(folder(policy, budget={"kind": "cap", "amount": cap})).predict_rows(X)
-    assert np.array_equal(own.bought, served(policy).predict_rows(X, cap=cap).bought)
-    assert own.spent.max() <= cap < served(policy).predict_rows(X).spent.max()
+    return policy_folder(policy, program)
 
 
 def test_what_a_policy_cannot_do_is_refused():

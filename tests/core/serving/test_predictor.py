@@ -17,7 +17,6 @@ from bench_core.serving import (
     END,
     REJECT,
     ExplainedStep,
-    Finish,
     Folder,
     Predictor,
     Program,
@@ -66,22 +65,6 @@ CASCADE = [
 STUMPS = [stump(0, 0.0, 1.0), stump(2, 10.0, 20.0)]
 
 
-def test_a_row_that_fails_the_gate_buys_one_feature():
-    acquire, calls = asking(a=-1.0)
-    answer = predictor(CASCADE, STUMPS).predict(acquire)
-    assert calls == [["a"]]
-    assert (answer.score, answer.spent) == (0.5, 1.0 + 0.5 + 0.25)
-    assert (answer.bought, answer.step, answer.stopped) == (("a",), 0, "gate")
-
-
-def test_a_row_that_passes_goes_on_from_its_score():
-    acquire, calls = asking(a=1.0, c=None)
-    answer = predictor(CASCADE, STUMPS).predict(acquire)
-    assert calls == [["a"], ["c"]]
-    assert (answer.score, answer.spent) == (1.5 + 20.0, 5.0 + 2 * 0.75)
-    assert (answer.step, answer.stopped) == (1, "end")
-
-
 def model_of(task, names=(), matrix=None):
     errors = matrix and {"matrix": matrix, "column": np.full(np.shape(matrix), -1).tolist()}
     facts = {"task": task, "classes": len(names), "class_names": names, "error_costs": errors}
@@ -99,6 +82,7 @@ def test_an_answer_has_the_label_of_its_row(matrix, label):
     assert answer.label == model.labels(answer.score) == label
     assert model.labels([0.5, -0.5]).tolist() == [label, "no"]
     assert pickle.loads(pickle.dumps(answer)).label == label
+    assert "bought=('a',)" in repr(answer)
     assert "classes" not in repr(answer)
     assert repr(answer).startswith(f"Answer(label='{label}', score=0.5, spent=")
 
@@ -329,12 +313,6 @@ def test_without_an_answer_for_nothing_a_cap_may_leave_none():
     assert math.isnan(model.predict(lambda names: [1.0], cap=0.0).score)
 
 
-def test_the_finish_comes_after_all_sums():
-    finish = Finish((1.0,), rounds=2.0, link="exp", slope=3.0, intercept=0.5)
-    model = predictor([step(0, then=END, finish=finish)], [stump(0, 0.0, 4.0)])
-    assert model.predict(lambda names: [1.0]).score == pytest.approx(3.0 * math.exp(3.0) + 0.5)
-
-
 RANKED = [
     step(0, gate="rank", value=1.0, then=1, otherwise=REJECT),
     step(1, carry=True, then=END),
@@ -386,10 +364,6 @@ def test_probabilities_of_log_odds():
     assert np.allclose(shares, [[0.25, 0.75], [0.5, 0.5]])
 
 
-def test_rows_of_another_width_are_refused():
-    refused("X must be (n, 4)", predictor(CASCADE, STUMPS).predict_rows, np.zeros((2, 3)))
-
-
 def test_a_tree_is_billed_once_on_a_way():
     again = Step(np.array([0]), np.ones(1), np.zeros(1, bool), np.zeros(1), then=END)
     model = predictor([step(0, then=1), again], [stump(0, 0.0, 1.0)])
@@ -413,6 +387,7 @@ def test_columns_of_a_frame_are_found_by_their_names(frame):
     assert by_name.spent.tolist() == by_place.spent.tolist()
     lacking = made({name: columns[name] for name in model.names[1:]})
     refused(f"X has no column '{model.names[0]}'", model.predict_rows, lacking)
+    refused("X must be (n, 4)", model.predict_rows, X[:, :3])
 
 
 def test_answers_are_printed_with_their_first_rows():

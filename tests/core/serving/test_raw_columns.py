@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served, write_c
 from helpers.kit import refused
@@ -114,14 +115,19 @@ def test_raw_rows_get_the_quality_and_bills_of_the_benchmark(exported):
     assert together.spent.tolist() == [one.spent for one in found]
 
 
-def test_rows_are_taken_as_the_file_has_them(exported):
+def test_tables_of_all_kinds_are_encoded_as_by_the_run(exported):
     model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
     expected = model.predict_rows(rows)
     assert {k for row in rows for k, cell in row.items() if cell is None} >= {"income", "signup"}
     with Path("test.csv").open(newline="") as file:
         texts = [*csv.DictReader(file)]
-    frame = pd.read_csv("test.csv")
-    for table in (texts, frame, exported[1], frame[[*model.names]].to_numpy()):
+    frame, typed = pd.read_csv("test.csv"), pd.DataFrame(rows)
+    dates = pl.read_csv("test.csv", try_parse_dates=True)
+    assert dates.schema["signup"] == pl.Date
+    tables = [texts, frame, exported[1], frame[[*model.names]].to_numpy()]
+    tables += [typed, typed.astype({"city": "category"}), typed.convert_dtypes(), {**typed}]
+    tables += [typed[typed.columns[::-1]].assign(more=0), typed[[*model.names]].to_numpy()]
+    for table in (*tables, dates, pl.read_csv("test.csv")):
         found = model.predict_rows(table)
         assert found.scores.tolist() == expected.scores.tolist()
         assert found.spent.tolist() == expected.spent.tolist()
@@ -131,29 +137,6 @@ def test_rows_are_taken_as_the_file_has_them(exported):
             one = model.predict(way)
             assert (one.score, one.spent, one.bought) == (lists.score, lists.spent, lists.bought)
         assert lists.score == expected.scores[k]
-
-
-@pytest.mark.parametrize("library", ["polars"])
-def test_a_file_read_by_another_library_is_encoded_alike(exported, library):
-    module = pytest.importorskip(library, reason=f"{library} is not installed")
-    model, dates = load("model"), module.read_csv("test.csv", try_parse_dates=True)
-    assert dates.schema["signup"] == module.Date
-    expected = model.predict_rows(pd.read_csv("test.csv")).scores.tolist()
-    for frame in (dates, module.read_csv("test.csv")):
-        assert model.predict_rows(frame).scores.tolist() == expected
-
-
-def test_tables_of_all_kinds_are_encoded_alike(exported):
-    model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
-    expected = model.predict_rows(rows).scores
-    frame = pd.DataFrame(rows)
-    tables = [frame, frame.astype({"city": "category"}), frame.convert_dtypes(), {**frame}]
-    tables += [frame[frame.columns[::-1]].assign(more=0), frame[[*model.names]].to_numpy()]
-    for table in tables:
-        assert model.predict_rows(table).scores.tolist() == expected.tolist()
-    one = [model.predict(row) for row in rows[:40]]
-    assert [each.score for each in one] == expected[:40].tolist()
-    assert {name for each in one for name in each.bought} <= PRICES.keys()
 
 
 def test_what_is_no_row_of_the_table_is_one_line(exported):
@@ -233,7 +216,7 @@ def test_dates_and_decimal_commas_are_read_as_by_the_run(bench):
 
 
 def test_a_table_and_prices_that_are_not_utf8_are_those_in_utf8(bench):
-    """By the options of ``run`` and by ``datasets.toml``; served in Python and C."""
+    """By the options of ``run`` and by ``datasets.toml``."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"Größe": rng.integers(150, 200, 300), "Ort": ["Köln", "Ulm", "Öhringen"] * 100}
@@ -256,16 +239,12 @@ def test_a_table_and_prices_that_are_not_utf8_are_those_in_utf8(bench):
             words = ()
         data = "key" if name == "key" else f"{name}.csv"
         assert bench("run", "-d", data, *words, *learner).status == 0
-        for form in ("folder", "c"):
-            words = ("--budget", "inf", "--format", form, "-o", f"{name}-{form}")
-            assert bench("model", "export", *words).status == 0
-        assert bench("model", "check", f"{name}-folder", "-d", f"{name}.csv").status == 0
-    assert load("utf8-folder").features == ("Größe", "Ort")
-    scores = load("utf8-folder").predict_rows(frame).scores
-    for name in ("own", "key"):
-        assert load(f"{name}-folder").predict_rows(frame).scores.tolist() == scores.tolist()
-        texts = [Path(f"{n}-c/bench_model.c").read_text("utf-8") for n in ("utf8", name)]
-        assert texts[0].partition("#include")[2] == texts[1].partition("#include")[2]
+        assert bench("model", "export", "--budget", "inf", "-o", f"{name}-model").status == 0
+        assert bench("model", "check", f"{name}-model", "-d", f"{name}.csv").status == 0
+    models = [load(f"{name}-model") for name in ("utf8", "own", "key")]
+    assert models[0].features == ("Größe", "Ort")
+    utf8, *others = (model.predict_rows(frame).scores.tolist() for model in models)
+    assert others == [utf8, utf8]
 
 
 def test_show_tells_columns_and_what_a_score_is(exported, capsys):

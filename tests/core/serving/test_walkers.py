@@ -136,6 +136,7 @@ def _finished(finish, score):
 
 CAPS = (None, 5.0, 60.0)
 FEW = X[:20]
+PLACE = {name: j for j, name in enumerate(folder_of(PROGRAMS["chain"]).names)}
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 
 
@@ -212,12 +213,11 @@ def test_rows_one_by_one_and_many_at_once_agree_with_the_reference(name):
 def test_compiled_rows_ask_and_stop_as_the_naive_walk(name, cap):
     plain, model = both(EVERY[name])
     equal(plain.predict_rows(FEW, cap=cap), model.predict_rows(FEW, cap=cap))
-    place = {n: j for j, n in enumerate(plain.names)}
     for row in FEW[:5]:
         asked = []
-        expected = plain.predict(asking(row, place, asked), cap=cap)
+        expected = plain.predict(asking(row, asked), cap=cap)
         again = []
-        assert same(expected, model.predict(asking(row, place, again), cap=cap))
+        assert same(expected, model.predict(asking(row, again), cap=cap))
         assert asked == again
 
 
@@ -272,12 +272,12 @@ def test_costs_that_are_no_sum_are_those_of_the_cost_model():
         equal(plain.predict_rows(FEW, cap=cap), model.predict_rows(FEW, cap=cap))
 
 
-def asking(row, place, asked):
+def asking(row, asked):
     """Notes what it is asked for; None where a cell is missing."""
 
     def acquire(names):
         asked.append(list(names))
-        values = [float(row[place[n]]) for n in names]
+        values = [float(row[PLACE[n]]) for n in names]
         names.clear()  # it is the caller's
         return [None if math.isnan(v) else v for v in values]
 
@@ -287,10 +287,9 @@ def asking(row, place, asked):
 def test_rows_with_and_without_a_cap_by_turns():
     """Two kinds of questions compile one kind of walk."""
     plain, model = both(KNOWN["gated"])
-    place = {n: j for j, n in enumerate(plain.names)}
     for row, cap in zip(FEW, (None, 5.0, None, 60.0, 0.0, None), strict=False):
-        expected = plain.predict(asking(row, place, []), cap=cap)
-        assert same(expected, model.predict(asking(row, place, []), cap=cap))
+        expected = plain.predict(asking(row, []), cap=cap)
+        assert same(expected, model.predict(asking(row, []), cap=cap))
     assert len(row_walk.ways.signatures) == 1
 
 
@@ -298,7 +297,6 @@ def test_two_threads_ask_by_turns():
     """Each waits in its first question for that of the other, and gets its own row's answer."""
     plain, model = both(KNOWN["chain"])
     meeting = Barrier(2)
-    place = {n: j for j, n in enumerate(model.names)}
 
     def walk(row):
         def acquire(names):
@@ -306,7 +304,7 @@ def test_two_threads_ask_by_turns():
             with suppress(BrokenBarrierError):  # the other has come to its end
                 meeting.wait(1)
             assert names == kept
-            return [row[place[name]] for name in names]
+            return [row[PLACE[name]] for name in names]
 
         try:
             return model.predict(acquire)
@@ -316,7 +314,7 @@ def test_two_threads_ask_by_turns():
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(walk, FEW[:2]))
     for row, answer in zip(FEW[:2], found, strict=True):
-        assert same(plain.predict(asking(row, place, [])), answer)
+        assert same(plain.predict(asking(row, [])), answer)
 
 
 def through_pickle(value):
@@ -327,25 +325,18 @@ def through_pickle(value):
 @pytest.mark.parametrize("name", ["chain", "gated", "support"])
 def test_a_predictor_is_copied_before_during_and_after_a_row(name, copied):
     model = Predictor(folder_of(PROGRAMS[name]))
-    place, copies = {n: j for j, n in enumerate(model.names)}, [copied(model)]
+    copies = [copied(model)]
     model.compile()
 
     def acquire(names):
         copies.append(copied(model))
-        return asking(X[0], place, [])(names)
+        return asking(X[0], [])(names)
 
     expected = model.predict(acquire)
     model.predict_rows(X)
     assert len(copies) > 1
     for other in [*copies, copied(model)]:
-        assert same(expected, other.predict(asking(X[0], place, [])))
-
-
-def test_an_answer_can_be_pickled_and_shown():
-    _, model = both(KNOWN["chain"])
-    answer = model.predict(asking(X[0], {n: j for j, n in enumerate(model.names)}, []))
-    assert same(answer, pickle.loads(pickle.dumps(answer)))
-    assert f"bought={answer.bought}" in repr(answer)
+        assert same(expected, other.predict(asking(X[0], [])))
 
 
 KINDS = {
@@ -364,9 +355,8 @@ KINDS = {
 
 def test_values_of_any_kind():
     plain, model = both(KNOWN["gated"])
-    place = {n: j for j, n in enumerate(plain.names)}
     for row, (kind, made) in product(FEW[:5], KINDS.items()):
-        acquire = lambda names, row=row, made=made: made(row[[place[n] for n in names]])  # noqa: E731
+        acquire = lambda names, row=row, made=made: made(row[[PLACE[n] for n in names]])  # noqa: E731
         assert same(plain.predict(acquire), model.predict(acquire)), kind
 
 
@@ -389,9 +379,7 @@ NO_CELLS = {
 @pytest.mark.parametrize("what", NO_CELLS)
 def test_values_that_are_no_real_numbers_are_refused_by_both_walks(what):
     for model in both(KNOWN["gated"]):
-        with pytest.raises(UsageError, match=r"acquire|cells must|needs numb|no column") as raised:
-            model.predict(lambda names: NO_CELLS[what](len(names)))
-        assert "\n" not in str(raised.value)
+        refused("", model.predict, lambda names: NO_CELLS[what](len(names)), error=UsageError)
 
 
 def test_masked_cells_are_missing():
@@ -406,13 +394,6 @@ def test_rows_of_no_real_numbers_are_refused(cell):
     for model in both(KNOWN["gated"]):
         for rows in (np.full((40, D), cell), np.full((2, D), cell, dtype=object)):
             refused("needs numbers, |not a number", model.predict_rows, rows)
-
-
-@pytest.mark.parametrize("cap", [math.nan, -1.0])
-def test_a_cap_is_a_number_of_at_least_zero(cap):
-    for model in both(KNOWN["gated"]):
-        refused("a cap must be", model.predict, lambda names: [0.0] * len(names), cap=cap)
-        refused("a cap must be", model.predict_rows, np.zeros((40, D)), cap=cap)
 
 
 def test_as_many_values_as_features():
@@ -434,20 +415,6 @@ def test_as_many_values_as_features():
         assert f"{len(asked)} features ({', '.join(asked[:3])}{more}); " in line
 
 
-def test_documents_of_a_query():
-    plain, model = both(KNOWN["gated"])
-    place = {n: j for j, n in enumerate(plain.names)}
-
-    def acquire(i, names):
-        return np.array([X[i, place[n]] for n in names])
-
-    expected = plain.predict_query(acquire, 20)
-    assert all(map(same, expected, model.predict_query(acquire, 20)))
-    queries = Queries(np.array([0, 10, 20]))
-    a, b = plain.predict_rows(FEW, queries), model.predict_rows(FEW, queries)
-    equal(a, b)
-
-
 def compared(gate, value):
     """Gates among the rows of a query, and a tree that a later step uses again."""
     steps = list(PROGRAMS["chain"].steps)
@@ -462,14 +429,13 @@ def compared(gate, value):
 @pytest.mark.parametrize(("gate", "value"), [("rank", 12.0), ("proximity", 4.0), ("capacity", 9.0)])
 def test_gates_among_documents_agree_with_the_naive_walk(gate, value, cap):
     plain, model = both(compared(gate, value))
-    place = {n: j for j, n in enumerate(plain.names)}
     found = []
     for walk in (plain, model):
         asked = []
 
         def acquire(i, names, asked=asked):
             asked.append((i, *names))
-            return [X[i, place[n]] for n in names]
+            return [X[i, PLACE[n]] for n in names]
 
         found.append((walk.predict_query(acquire, 40, cap=cap), asked))
     (expected, asked), (answers, again) = found
@@ -517,30 +483,19 @@ def test_rows_of_any_kind_of_array():
     assert [len(kernel.signatures) for kernel in kernels] == compiled
 
 
-def test_an_error_of_the_callers_function_passes():
-    _, model = both(KNOWN["chain"])
-
-    def acquire(names):
-        raise StopIteration
-
-    with pytest.raises(StopIteration):
-        model.predict(acquire)
-
-
 def test_a_row_that_is_given_up_leaves_others_alone():
     _, model = both(KNOWN["chain"])
-    place = {n: j for j, n in enumerate(model.names)}
 
     def broken(names):
-        raise KeyError
+        raise StopIteration
 
     def within(names):
-        with pytest.raises(KeyError):
+        with pytest.raises(StopIteration):
             model.predict(broken)
         with pytest.raises(UsageError):
             model.predict(lambda names: [1.0] * (len(names) + 1))
-        inner = model.predict(asking(X[1], place, []))
-        assert same(inner, model.predict(asking(X[1], place, [])))
-        return asking(X[0], place, [])(names)
+        inner = model.predict(asking(X[1], []))
+        assert same(inner, model.predict(asking(X[1], [])))
+        return asking(X[0], [])(names)
 
-    assert same(model.predict(within), model.predict(asking(X[0], place, [])))
+    assert same(model.predict(within), model.predict(asking(X[0], [])))

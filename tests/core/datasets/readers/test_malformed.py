@@ -66,6 +66,7 @@ SPOILT = [  # what is spoilt, what is there instead, words of the line
     ("1,,3,0\n2,1,4,1", '1,"one\ntwo",3,0\n2,1', "line 5: 2 cells"),
     ("2,1,4,1", "query,a,b,label", "line 4 repeats the header|remove it"),
     ("query,a", "Report of May\n\nquery,a", "line 1: not the header|1 cells"),
+    ("3,7,5,0\n", "3,7,5,0\n\n4 rows\n", "line 7: 1 cells|complete the line, or remove it"),
     ("2,1,4,1", '2,"1,4,1', "line 4|quote|not closed"),
     ("b,", '"b,', "line 1|quote|correct it"),
     ("a,b", "a,a", "line 1|two columns|rename one"),

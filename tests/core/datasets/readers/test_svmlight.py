@@ -58,12 +58,18 @@ def test_equals_scikit_learn_on_random_rows(tmp_path):
         "1 001:2 000000000002:0\n0 0002:3\n",
         "+1 1:+2\n0 2:3.\n",
         "1.0 1:2.000\n-0 1:0 2:.3e1\n",
+        "1 qid:7 1:2 # qid:5 3:4\n0\tqid:8 2:3\n",
     ],
 )
 def test_layout_does_not_matter(tmp_path, text):
     rows = read(tmp_path, text)
     np.testing.assert_array_equal(rows.X, [[2, 0], [0, 3]])
     assert rows.y.tolist() == [1, 0]
+
+
+def test_nan_is_a_missing_value(tmp_path):
+    rows = read(tmp_path, "1 1:nan 2:NaN 3:+nan\n0 2:1\n")
+    np.testing.assert_array_equal(rows.X, [[np.nan] * 3, [0, 1, 0]])
 
 
 def test_columns_can_be_chosen_while_reading(tmp_path):

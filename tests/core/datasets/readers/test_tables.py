@@ -62,6 +62,14 @@ def test_quoted_names_may_have_blanks_behind_them_and_line_breaks(tmp_path):
     assert read_table(write(tmp_path, '"a;1", "b;1", y\n1, 2, 3\n')).names == ("a;1", "b;1", "y")
 
 
+def test_quoted_cells_hold_separators_quotes_and_line_breaks(tmp_path):
+    text = 'a,b,y\n"x, y" ,"say ""no""",1\n\n "one\ntwo", x ,0\n"",NULL,1\n'
+    table = read_table(write(tmp_path, text))
+    assert table.column("a").cells().tolist() == ["x, y", "one\ntwo", ""]
+    assert table.column("b").cells().tolist() == ['say "no"', "x", ""]
+    assert [table.place(row)[-6:] for row in range(3)] == ["line 2", "line 4", "line 6"]
+
+
 def test_numbers_are_rounded_once_to_the_nearest_float64(tmp_path):
     tokens = ["0.1", "1.7976931348623157e308", "9007199254740993", "123456789.123456789", "1e-310"]
     table = read_table(write(tmp_path, "a,b\n" + "".join(f"{t},0\n" for t in tokens)))
