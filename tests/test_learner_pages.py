@@ -162,9 +162,3 @@ def test_a_page_says_when_to_choose_what_departs_and_whose_it_is(family):
 
 def test_every_page_belongs_to_a_family_of_the_index():
     assert {path.stem for path in (DOCS / "learners").glob("*.md")} == set(index().values())
-
-
-@pytest.mark.parametrize("path", sorted((DOCS / "learners").glob("*.md")), ids=lambda p: p.stem)
-def test_every_link_of_a_page_leads_somewhere(path):
-    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
-        assert (path.parent / target).exists(), target

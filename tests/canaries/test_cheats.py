@@ -449,9 +449,7 @@ PROCESSES = [
 @pytest.mark.parametrize(
     "names", [PROCESSES, pytest.param([*VERDICTS], marks=pytest.mark.slow)], ids=["few", "all"]
 )
-def test_bench_audit_verifies_the_honest_one_alone(names, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+def test_bench_audit_verifies_the_honest_one_alone(names, elsewhere):
     plugins = ["canaries.test_cheats"]
     expected = {how: VERDICTS[how] for how in names}
     learners = {"cheat": {"how": [*expected]}}
@@ -468,9 +466,7 @@ def test_bench_audit_verifies_the_honest_one_alone(names, tmp_path, monkeypatch)
     assert len(result.audit_failures) == [*expected.values()].count("failed")
 
 
-def test_an_audit_without_an_answer_verifies_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+def test_an_audit_without_an_answer_verifies_nothing(elsewhere, monkeypatch):
     plugins = ["canaries.test_cheats"]
     learners = {"cheat": {"how": ["may-crash"]}}
     bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db")

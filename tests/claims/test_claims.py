@@ -230,6 +230,7 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it():
         ({"measure": "margin", "budgets": [3, 2]}, "budgets = "),
         ({"measure": "margin", "budgets": ["2", 3]}, "budgets = "),
         ({"budgets": [2, 3]}, "budgets = "),
+        ({"measure": "stages", "budgets": [1, 5]}, "has no budgets"),
     ],
 )
 def test_a_claim_that_cannot_be_understood_is_refused(change, why):

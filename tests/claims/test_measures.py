@@ -220,14 +220,3 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it():
     assert FIGURES["quality"](mean) == 0.9
     with pytest.raises(UsageError, match="kind"):
         Claim.of({**table, "kind": "most", "budget": 2})
-
-
-def test_a_quality_within_a_budget_is_that_of_a_single_point():
-    made = frame(rows("first", [(2, 0.6, 0.6), (6, 0.8, 0.8)]))
-    table = {**BASE, "measure": "quality", "learners": ["first"], "budget": 4}
-
-    def word(holds):
-        return judge(Claim.of({**table, "holds": holds}), made, ACCURACY).word
-
-    assert word(">= 0.6") == HOLDS
-    assert word(">= 0.61") == FAILS

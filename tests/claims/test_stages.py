@@ -14,7 +14,7 @@ from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 
 from bench_core import Examples, price_list
 from bench_core._io.digests import canonical
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError
 
 
 def trial(learner, *points, quality=0.9, **params):
@@ -118,15 +118,3 @@ def test_stages_need_the_store():
     run = info(use("letters"))
     made = frame(trial("first", (1, None)), PLAIN)
     assert settle(Claim.of({"holds": "", **claim}), run, made).word == UNRUN
-
-
-@pytest.mark.parametrize(
-    ("rule", "why"),
-    [
-        ({"measure": "stages", "budgets": [1, 5]}, "has no budgets"),
-        ({"measure": "margin", "budgets": [5, 1]}, "budgets = [from, to], rising"),
-    ],
-)
-def test_rules_that_say_nothing_are_refused(rule, why):
-    with pytest.raises(UsageError, match=why.replace("[", r"\[")):
-        Claim.of({**BASE, "learners": ["a", "b"], "holds": "> 0", **rule})

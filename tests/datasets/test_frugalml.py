@@ -3,21 +3,17 @@
 import numpy as np
 import pytest
 from bench_datasets.frugalml import FerPlus, RafDb, Waimai
+from helpers.kit import prepared_set as prepared
 
 from bench_core import Task
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-
-
-def prepared(data, folder, fold=0):
-    return data.prepare(DataFolder(folder), "standard", fold, 0).complete(data.task)
 
 
 def test_halves_are_those_of_the_published_figures(real_data):
     # published within .001: the free service's accuracy on the test half of seeds 1, 5, 10, 50, 100
     published = (0.6085, 0.5996, 0.5978, 0.6050, 0.6008)
     for fold, wanted in enumerate(published):
-        splits = prepared(RafDb(), real_data, fold)
+        splits = prepared(RafDb(), real_data, fold=fold)
         assert len(splits.test) == 7670
         free = splits.feature_names.index("GitHub(CNN).label")
         right = float((splits.test.X[:, free] == splits.test.y).mean())
@@ -26,7 +22,7 @@ def test_halves_are_those_of_the_published_figures(real_data):
 
 @pytest.mark.parametrize("data", [RafDb(), FerPlus(), Waimai()], ids=lambda d: d.name)
 def test_every_row_is_used_once(data, real_data):
-    splits = prepared(data, real_data, 2)
+    splits = prepared(data, real_data, fold=2)
     X = np.concatenate([part.X for part in (splits.train, splits.valid, splits.test)])
     folder = real_data / "frugalml" / data.home
     found = sorted(np.sort(X[:, j]).tolist() for j in (1, 3, 5, 7))
@@ -54,7 +50,7 @@ def written(folder, service="1\n0\n1\n0\n"):
 
 def test_the_publishers_permutation_decides_the_halves(tmp_path):
     written(tmp_path)
-    splits = prepared(Waimai(), tmp_path, 2)
+    splits = prepared(Waimai(), tmp_path, fold=2)
     order = [2, 0, 3, 1]  # numpy.random.seed(10), permutation(4)
     y = np.array([0.0, 1.0, 1.0, 0.0])
     assert splits.test.y.tolist() == y[order[2:]].tolist()

@@ -15,14 +15,11 @@ from bench_datasets.llm_routing import (
     llmrouter,
     routellm,
 )
+from helpers.kit import prepared_set as prepared
+from helpers.real_cases import needs
 
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-from tests.helpers.real_cases import needs
-
-
-def prepared(data, folder, seed=0):
-    return data.prepare(DataFolder(folder), "standard", 0, seed).complete(data.task)
 
 
 def write_routellm(folder):
@@ -136,7 +133,7 @@ SINGLES = [
 @pytest.mark.parametrize(("data", "source", "score", "price"), SINGLES)
 def test_single_models_are_as_good_and_as_dear_as_in_the_reference(data, source, score, price):
     folder = needs("rowprices")
-    tests = [prepared(data, folder, seed).test for seed in range(5)]
+    tests = [prepared(data, folder, seed=seed).test for seed in range(5)]
     quality = np.mean([test.y[:, source].mean() for test in tests])
     assert quality == pytest.approx(score, abs=0.003)
     if price:

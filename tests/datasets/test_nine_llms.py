@@ -6,16 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_datasets.nine_llms import CHAINS, MODELS, MedMcqaLetter, MmluLetter
+from helpers.kit import prepared_set as prepared
+from helpers.real_cases import needs
 
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-from tests.helpers.real_cases import needs
 
 PROMPTS = ("one 1\ntwo", "ONE  two!", "one 1\ntwo", *(f"prompt {k}" for k in range(3, 8)))
-
-
-def prepared(data, folder, seed=0):
-    return data.prepare(DataFolder(folder), "standard", 0, seed).complete(data.task)
 
 
 def publish(folder, change=None):
@@ -92,7 +89,7 @@ def test_a_call_is_one_sensor_of_answer_and_confidence_at_its_own_price(tmp_path
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_with_the_same_prompt_stay_together(seed, tmp_path):
     publish(tmp_path)
-    splits = prepared(MmluLetter(), tmp_path, seed)
+    splits = prepared(MmluLetter(), tmp_path, seed=seed)
     price = splits.price_columns.index("llama1b_price")  # eighths of the row's number
     parts = [
         {round(8 * value) for value in part.price_columns[:, price]}
@@ -139,7 +136,7 @@ def test_single_models_are_as_good_and_as_dear_as_in_the_reference(data, model, 
     folder = needs("rowprices")
     right, paid = [], []
     for seed in range(5):
-        splits = prepared(data, folder, seed)
+        splits = prepared(data, folder, seed=seed)
         columns = [splits.feature_names.index(f"{model}_answer={letter}") for letter in "ABCD"]
         answers = splits.test.X[:, columns]  # missing where no letter came: wrong
         right.append(np.mean(answers[np.arange(len(answers)), splits.test.y.astype(int)] == 1))

@@ -1,21 +1,19 @@
 """Loaders of publishers' formats, on small files made here in those formats."""
 
 import gzip
+from functools import partial
 
 import numpy as np
 import pytest
 from bench_datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
 from bench_datasets.medical import HEART, PIMA, Heart, Hepatitis, Pima
 from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
+from helpers.kit import prepared_set
 
 from bench_core import Acquired, Task
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 
-
-def prepared(dataset, folder, size="paper", fold=0, seed=0):
-    data = dataset
-    return data.prepare(DataFolder(folder), size, fold, seed).complete(data.task)
+prepared = partial(prepared_set, size="paper")
 
 
 def sizes(splits):

@@ -10,17 +10,12 @@ from bench_datasets.letters import Letters, Letters26
 from bench_datasets.sklearn_bundled import BreastCancer, Digits
 from bench_datasets.thyroid import NAMES as THYROID_NAMES
 from bench_datasets.thyroid import Thyroid, thyroid_prices
+from helpers.kit import prepared_set as prepared
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from bench_core.costs.bill import Acquired
 from bench_core.data import Task
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-
-
-def prepared(dataset, folder, size="standard", seed=0):
-    data = dataset
-    return data.prepare(DataFolder(folder), size, 0, seed).complete(data.task)
 
 
 def sizes(splits):

@@ -1,6 +1,6 @@
 """Large models for use behind ADAPT's gates, and ways to fit and judge a pair in tests."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,8 +9,7 @@ from bench_methods.adapt.q_step import TrainingRows
 from bench_methods.gbrt import GBRT
 
 from bench_core import Acquired, Bill, Examples, Prediction, Prices, Splits, Task
-from bench_core.contracts import learner_of
-from helpers.fakes import FakeContext
+from helpers.fakes import FakeContext, fit_after_needs
 
 SMALL = GBRT(trees=5)
 QUICK = [
@@ -31,11 +30,9 @@ class Rule:
     trees: float = 0.0
     slope: float = 1.0
     intercept: float = 0.0
-    asked: list[int] = field(default_factory=list)
 
     def predict_path(self, features):
         """A useless first point, and the full model."""
-        self.asked.append(len(features))
         score = np.nan_to_num(features.X.astype(float)) @ self.weights
         mask = np.zeros((1, self.prices.sensors), dtype=bool)
         for j in np.flatnonzero(self.weights):
@@ -79,9 +76,8 @@ class Fixed:
 def fitted(learner, splits, **more):
     """Fit a learner and the learners it needs."""
     splits = splits.complete()
-    below = {need: fitted(need, splits, **more) for need in learner_of(learner).needs()}
-    context = FakeContext(splits.task, splits.classes, models=below, **more)
-    return learner.fit(splits.train, splits.valid, splits.prices, context)
+    context = FakeContext(splits.task, splits.classes, **more)
+    return fit_after_needs(learner, splits.train, splits.valid, splits.prices, context)
 
 
 def curve(model, part, prices):

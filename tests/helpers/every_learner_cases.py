@@ -1,11 +1,10 @@
 """Every registered learner with settings for a quick fit, and difficult data for it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from bench_core import Examples, Prices, Queries, Splits, Task
+from bench_core import Examples, Prices, Queries, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
@@ -150,7 +149,6 @@ def _booster(task, train, folder, count):
 
 # Troubles: changes of ordinary splits
 
-Trouble = Callable[[Splits], Splits]
 ALL = ("train", "valid", "test")
 
 

@@ -35,10 +35,14 @@ def random_exits(rng, kind, outputs=1):
         "capacity": rng.integers(1, 6, size=shape) + rng.choice([0.0, 0.5], size=shape),
         "proximity": rng.choice([0.0, 0.2, 1.0, 3.0], size=shape),
         "class": rng.uniform(0.3, 1.0, size=shape),
+        "sentinel": rng.uniform(0.2, 0.9, size=shape),
     }[kind]
+    judges = ()
+    if kind == "sentinel":
+        judges = tuple(random_ensemble(rng, trees=3, features=4, leaves=4) for _ in inner)
     return ExitModel(
         chain=prefix_chain(ensemble, [*inner, trees], random_prices(rng), {}),
-        rule=ExitRule(kind, values.astype(float), int(rng.integers(1, 4))),
+        rule=ExitRule(kind, values.astype(float), int(rng.integers(1, 4)), classifiers=judges),
         points=[{"threshold": p} for p in range(settings)],
         full={"trees": trees},
     )
@@ -89,7 +93,7 @@ def judged(one, judge, inputs):
     """The probability that a classifier gives a document, which pays for it."""
     score = float(judge.base[0])
     for tree in range(judge.trees):
-        tested, value = path(judge, tree, inputs)
+        tested, value, _ = path(judge, tree, inputs)
         score += value
         one.splits += len(tested)
         one.trees += bool(len(used_features(judge, tree)))
@@ -97,7 +101,7 @@ def judged(one, judge, inputs):
 
 
 def climb(one, ensemble, prices, tree, x):
-    tested, value = path(ensemble, tree, x)
+    tested, value, _ = path(ensemble, tree, x)
     one.scores[int(ensemble.output[tree])] += value
     one.splits += sum(float(prices.multiplier[f]) for f in tested)
     one.sensors |= {s for f in tested for s in prices.sensors_of(f).tolist()}

@@ -8,6 +8,7 @@ import numpy as np
 
 from bench_core import BudgetedLearner, Task
 from bench_core._io.large_arrays import inputs_digest
+from bench_core.contracts import learner_of
 from bench_core.metrics import default_metric
 
 
@@ -48,7 +49,7 @@ class FakeContext:
 
 def fit_after_needs(learner, train, valid, prices, context):
     """Fit a learner, and before it the learners it needs that have no model yet."""
-    for need in learner.needs():
+    for need in learner_of(learner).needs():
         if need not in context.models:
             model = fit_after_needs(need, train, valid, prices, context)
             context.models = {**context.models, need: model}

@@ -21,6 +21,11 @@ def prepared(path, *more, fold=0, **options):
     return FileData(str(path), *files, **options).prepare(DataFolder("."), "quick", fold, 0)
 
 
+def prepared_set(dataset, folder, size="standard", fold=0, seed=0):
+    """Splits of a data set whose files are in a folder."""
+    return dataset.prepare(DataFolder(folder), size, fold, seed).complete(dataset.task)
+
+
 def every(splits, name=None):
     """The cells of a feature, or the labels, of all rows: training, validation, test."""
     parts = [getattr(splits, part) for part in SPLITS]

@@ -11,22 +11,14 @@ from bench_methods.budget_forest.prune import even_tradeoffs
 from bench_methods.budget_forest.pruning import search
 from bench_trees.threads import workers
 
+from helpers.random_trees import path
+
 
 class CountedForest(NamedTuple):
     """Trees, and the training rows of each class in their nodes (nodes, K)."""
 
     trees: Any
     counts: np.ndarray
-
-
-def way(forest, tree, row):
-    """The nodes a row passes in a tree, root to leaf."""
-    nodes = [int(forest.start[tree])]
-    while (f := forest.feature[nodes[-1]]) >= 0:
-        at = nodes[-1]
-        left = forest.missing_left[at] if np.isnan(row[f]) else row[f] <= forest.threshold[at]
-        nodes.append(int((forest.left if left else forest.right)[at]))
-    return nodes
 
 
 def forest_of(model):
@@ -51,7 +43,7 @@ def moved(trees, leaves, train):
     said = [[] for _ in trees.feature]
     for row, copies in zip(train.X, train.weights, strict=True):
         for tree in range(trees.trees):
-            passed = way(trees, tree, row)
+            passed = path(trees, tree, row).nodes
             for node in passed:
                 said[node] += [own[passed[-1]]] * int(copies)
     for end in ends:
@@ -80,7 +72,7 @@ def program_value(forest, lost, valid, prices, tau):
     equal, above = [], []
     for tree in range(forest.trees):
         for i, row in enumerate(valid.X):
-            passed = way(forest, tree, row)
+            passed = path(forest, tree, row).nodes
             for depth, node in enumerate(passed[:-1]):
                 pays = prices.split * prices.multiplier[forest.feature[node]]
                 pays += prices.tree if depth == 0 else 0.0
@@ -135,7 +127,7 @@ def value_of(forest, lost, kept, valid, prices, tau):
         bought = set()
         paid = 0.0
         for tree in range(forest.trees):
-            for depth, node in enumerate(way(forest, tree, row)):
+            for depth, node in enumerate(path(forest, tree, row).nodes):
                 if node not in kept:
                     break
                 bought |= {int(k) for k in prices.sensors_of(int(forest.feature[node]))}

@@ -65,16 +65,18 @@ def random_rows(rng, n, d):
 
 
 class Path(NamedTuple):
-    """The features tested on one row's path through one tree, and the leaf's output."""
+    """The features tested on one row's path through one tree, the leaf's output, and the nodes
+    from root to leaf."""
 
     features: list[int]
     value: float
+    nodes: list[int]
 
 
 def path(ensemble, tree, row):
     """One row's path through one tree, node by node."""
-    node, features = int(ensemble.start[tree]), []
-    while ensemble.feature[node] >= 0:
+    nodes, features = [int(ensemble.start[tree])], []
+    while ensemble.feature[node := nodes[-1]] >= 0:
         feature = int(ensemble.feature[node])
         features.append(feature)
         cell = float(row[feature])
@@ -82,8 +84,8 @@ def path(ensemble, tree, row):
             left = bool(ensemble.missing_left[node])
         else:
             left = cell <= float(ensemble.threshold[node])
-        node = int(ensemble.left[node] if left else ensemble.right[node])
-    return Path(features, float(ensemble.value[node]))
+        nodes.append(int(ensemble.left[node] if left else ensemble.right[node]))
+    return Path(features, float(ensemble.value[node]), nodes)
 
 
 def leaves_of(e, X):

@@ -130,7 +130,7 @@ def _evaluate(model, k, x, row):
     entries = list(zip(stage.entries.tolist(), stage.weights.tolist(), strict=True))
     for entry, weight in entries:
         if entry < ensemble.trees and weight != 0:
-            tested, value = path(ensemble, entry, x)
+            tested, value, _ = path(ensemble, entry, x)
             row.score[int(ensemble.output[entry])] += weight * value
             if entry not in row.trees:
                 row.splits += sum(float(prices.multiplier[f]) for f in tested)

@@ -8,9 +8,6 @@ import pytest
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
 from bench_trees import Settings
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices, subsets
-from helpers.fakes import FakeContext
-from helpers.real_cases import thyroid
-from helpers.toys import ALL_TASKS
 
 from bench_core import Examples, Task, price_list
 
@@ -114,34 +111,7 @@ def test_a_random_order_is_drawn_from_the_seed():
 
 
 @orders()
-@pytest.mark.parametrize("task", sorted(ALL_TASKS))
-def test_the_last_point_has_learned_the_task(learner, task):
-    train = examples(task)
-    first, *_, last = path(fit(replace(learner, trees=30, learning_rate=0.2), train, task), train)
-    assert mean_cost(first, prices()) == 0
-    assert dict(last.point) == {"features": 4}
-    assert loss(last.scores, train, task) < 0.75 * loss(first.scores, train, task)
-
-
-def loss(scores, train, task):
-    if task is Task.MULTICLASS:
-        log_shares = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
-        return float(-log_shares[np.arange(len(train)), train.y.astype(int)].mean())
-    if task is Task.BINARY:
-        return float(np.logaddexp(0, -np.where(train.y > 0, scores, -scores)).mean())
-    return float(((train.y - scores) ** 2).mean())
-
-
-@orders()
 def test_where_everything_is_free_there_is_one_model_of_everything(learner):
     train = examples(Task.REGRESSION)
     found = path(fit(learner, train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert [dict(p.point) for p in found] == [{"features": 4}]
-
-
-def test_on_thyroid_greedy_buys_the_blood_test_that_decides(real_data):
-    train, test, at = thyroid(real_data)
-    context = FakeContext(Task.MULTICLASS, 3)
-    model = GreedyOrder(trees=30).fit(train, test, at, context)
-    tested = set(model.models[1].ensemble.feature.tolist()) - {-1}
-    assert tested == {16}  # TSH

@@ -1,11 +1,14 @@
-"""What boosted trees of ours and of other libraries have in common."""
+"""What boosted trees of ours and of other libraries have in common, and sets of features."""
 
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from bench_methods.baselines import CheapestFirst, GreedyOrder, RandomOrder
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
+from bench_methods.cost_tree import CostTree
+from bench_methods.forward_selection import ForwardSelection
 from bench_methods.gbrt import GBRT
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
 from bench_methods.miser import GreedyMiser
@@ -32,6 +35,12 @@ PEERS = [
     CatBoost(trees=15, tradeoff=0.02, grow="SymmetricTree"),
     RandomForest(trees=15),
 ]
+ORDER = {"trees": 30, "learning_rate": 0.2}
+SETS = [
+    *(kind(**ORDER) for kind in (RandomOrder, CheapestFirst, GreedyOrder)),
+    ForwardSelection(trees=20, learning_rate=0.4, min_rows=5, leaves=4),
+    *(CostTree(criterion=criterion) for criterion in ("eg2", "cs-id3", "idx")),
+]
 PRICED = OURS[1:]
 
 
@@ -39,12 +48,13 @@ def learners(some=OURS):
     return pytest.mark.parametrize("learner", some, ids=lambda one: one.name)
 
 
-@learners(OURS + PEERS)
+@learners(OURS + PEERS + SETS)
 @pytest.mark.parametrize("task", sorted(ALL_TASKS))
 def test_every_task_is_learned_better_than_by_a_constant(learner, task):
     train = examples(task)
     metric = default_metric(task)
-    last = path(fit(learner, train, task), train)[-1]
+    found = path(fit(learner, train, task), train)
+    last = found[-1]
     constant = np.zeros(last.scores.shape)
     if task is Task.REGRESSION:
         constant += train.y.mean()
@@ -54,6 +64,10 @@ def test_every_task_is_learned_better_than_by_a_constant(learner, task):
     )
     assert got > base + 0.05
     assert last.scores.shape == ((300, 3) if task is Task.MULTICLASS else (300,))
+    if learner in SETS:
+        costs = [mean_cost(p, prices()) for p in found]
+        assert costs[0] == 0
+        assert costs == sorted(costs)
 
 
 @learners()

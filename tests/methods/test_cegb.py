@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from bench_methods.cegb import CEGB
-from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import examples, fit, path
 
 from bench_core import Examples, Task, price_list
@@ -59,13 +58,6 @@ def test_uniform_training_costs_ignore_which_feature_is_dear():
     )
     assert a == b
     assert a != c
-
-
-def test_without_a_price_it_grows_what_plain_boosting_grows():
-    train = examples(Task.BINARY)
-    free = fit(CEGB(trees=10, tradeoff=0.0, depth=4), train, Task.BINARY)
-    plain = fit(GBRT(trees=10), train, Task.BINARY)
-    assert path(free, train)[-1].scores.tobytes() == path(plain, train)[-1].scores.tobytes()
 
 
 def test_the_raw_stop_rule_goes_on_where_the_net_rule_ends():

@@ -18,13 +18,6 @@ ROWS = 1000
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return tmp_path
-
-
-@pytest.fixture
 def small_pieces(monkeypatch):
     """Threads share the work on few rows too; learners of many sets of purchases have few."""
     for engine in ("binning._ROWS", "losses.PIECE", "losses.FEW_ROWS"):
@@ -54,13 +47,13 @@ def same_everywhere(data, **options):
     pd.testing.assert_frame_equal(one, away, check_exact=True)
 
 
-def test_rankings_come_out_alike_on_threads_and_in_workers(home):
+def test_rankings_come_out_alike_on_threads_and_in_workers(elsewhere):
     learners = ["gbrt", "miser", "cegb", "cronus"]
     settings = [f"{name}.trees=6" for name in learners[:3]]
     settings += ["gbrt.loss=lambdarank", "miser.tradeoff=0.3", "cegb.tradeoff=0.3"]
     settings += ["cronus.base={learner='gbrt', trees=10}", "cronus.stages=3", "cronus.cycles=2"]
     settings += ["cronus.relevant_grade=2", "cronus.tradeoff=0.2"]
-    write_ranking(home / "rank.svm")
+    write_ranking(elsewhere / "rank.svm")
     same_everywhere("rank.svm", learners=learners, settings=settings)
 
 

@@ -141,39 +141,6 @@ def serves_in_c(name, task, folder, place, flags, chosen):
         assert_same(program, answers, None, rows)
 
 
-@pytest.mark.parametrize(("name", "task"), IN_TURN, ids=str)
-def test_many_rows_at_once_are_served_as_one_by_one(name, task, folder):
-    splits, model = ordinary(task), model_of(name, task, folder)
-    X = splits.test.X[:60]
-    *_, last = model.predict_path(Features(X))
-    served = Predictor(exported(model, splits, last))
-    many = served.predict_rows(X)
-    for row in range(0, len(X), 3):
-        one = served.predict_rows(X[row : row + 1])
-        assert np.allclose(one.scores, many.scores[row], **EXACT)
-        assert np.allclose(one.spent, many.spent[row], **EXACT)
-        assert np.array_equal(one.bought[0], many.bought[row])
-
-
-@pytest.mark.parametrize(
-    ("name", "task"),
-    [pair for pair in IN_TURN if pair[0] not in POLICIES and pair[1] is not Task.CHOICE],
-    ids=str,
-)
-def test_a_cap_is_never_exceeded(name, task, folder):
-    splits, model = ordinary(task), model_of(name, task, folder)
-    part = splits.test.X[:40]
-    *_, last = model.predict_path(Features(part))
-    served = Predictor(exported(model, splits, last))
-    free = served.predict_rows(part)
-    for cap in np.quantile(free.spent, [0.0, 0.5, 1.0]).tolist():
-        found = served.predict_rows(part, cap=cap)
-        assert (found.spent <= cap).all()
-        within = free.spent <= cap
-        assert np.array_equal(found.capped, ~within)
-        assert np.allclose(found.scores[within], free.scores[within], **EXACT)
-
-
 @pytest.mark.parametrize(
     ("name", "task"),
     [pair for pair in PAIRS if pair[0] in POLICIES and pair[1] is not Task.CHOICE],

@@ -23,7 +23,6 @@ from helpers.fakes import FakeContext
 
 from bench_core import Examples, InputError, Task, UsageError
 from bench_core._io.large_arrays import inputs_digest
-from bench_core.cli import main
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 from bench_core.contracts import learner_of
@@ -166,44 +165,12 @@ def test_a_learner_copes_with_each_trouble_alone_or_says_why(name, task, folder)
             copes_or_says_why(name, task, [trouble], folder)
 
 
-def write_table(task, path):
-    splits = task_splits(task, ROWS)
-    queries, choice = splits.train.queries, task is Task.CHOICE
-    lines = ["a,b,label" if queries is None else "a,b,label,query"]
-    for i, (x, y) in enumerate(zip(splits.train.X, splits.train.y, strict=True)):
-        query = "" if queries is None else f",{queries.index()[i]}"
-        labels = ",".join(f"{value:.3g}" for value in np.atleast_1d(y))
-        lines.append(f"{x[0]:.3f},{x[1]:.3f},{labels}{query}")
-    if choice:
-        lines[0] = "a,b,c_score,d_score,e_score"
-    path.write_text("\n".join(lines) + "\n")
-
-
-REFUSED = {
-    name: task
-    for name in sorted({*LEARNERS} - {"imported"})  # which needs a file first
-    for task in Task
-    if (name, task) not in PAIRS
-}
-"""One task that a learner does not do."""
-
-
-@pytest.mark.parametrize(("name", "task"), REFUSED.items(), ids=str)
-def test_another_task_is_refused_in_one_line(name, task, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    write_table(task, tmp_path / "own.csv")
-    words = ("run", "--data", "own.csv", "--task", str(task), "--learners", name)
-    if task is Task.CHOICE:
-        words = ("run", "--data", "own.csv", "--choose", "*_score", "--learners", name)
-    with pytest.raises(SystemExit) as end:
-        main(words)
-    said = capsys.readouterr()
-    does = ", ".join(sorted(LEARNERS[name].tasks))
-    assert end.value.code == 2
-    assert said.out == ""
-    # a slow machine says before that the file is prepared
-    assert said.err.endswith(f"error: nothing to run: {name} does {does}; own.csv is {task}\n")
+def test_another_task_is_refused_in_one_line(bench):
+    ended = bench("run", "--data", "digits", "--learners", "cronus")
+    assert (ended.status, ended.out) == (2, "")
+    # a slow machine says before that the data are prepared
+    line = "error: nothing to run: cronus does binary, ranking; digits is multiclass\n"
+    assert ended.err.endswith(line)
 
 
 LARGE = {

@@ -7,9 +7,8 @@ import pytest
 from bench_methods.forward_selection import SELECTION_ROWS, ForwardSelection
 from bench_models.nested_sets.held_out import HeldOutFit, divided
 from bench_trees import Settings
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices, subsets
+from helpers.boosted_cases import examples, fit, prices, subsets
 from helpers.fakes import FakeContext
-from helpers.toys import ALL_TASKS
 
 from bench_core import DiscountGroup, Examples, Queries, Task, price_list
 
@@ -123,19 +122,6 @@ def test_queries_are_held_out_whole_and_classes_alike():
 def test_a_query_alone_judges_itself():
     train = replace(examples(Task.RANKING), queries=Queries.from_sizes(np.array([300])))
     assert rows(held_out(subsets(train, Task.RANKING))) == [(300, 300)]
-
-
-@pytest.mark.parametrize("task", sorted(ALL_TASKS))
-def test_the_path_is_nested_and_its_end_has_learned_the_task(task):
-    train = examples(task)
-    found = path(fit(QUICK, train, task), train)
-    costs = [mean_cost(p, prices()) for p in found]
-    assert costs[0] == 0
-    assert costs == sorted(costs)
-    assert [dict(p.point)["features"] for p in found] == [0, 1, 2, 3, 4]
-    start = HeldOutFit.begin(subsets(train, task), train)
-    labels = replace(start, held_scores=found[-1].scores.reshape(len(train), -1).T)
-    assert labels.loss < 0.75 * start.loss
 
 
 def test_lambdarank_is_judged_by_the_metric():

@@ -35,38 +35,24 @@ def test_costs_do_not_steer_it():
     assert cheap.scores.tobytes() == expensive.scores.tobytes()
 
 
-def limits(cost, wanted=None):
-    found = limited(price_list(np.array(cost)), wanted)
-    return {limit: np.flatnonzero(features).tolist() for limit, features in found}
-
-
-def test_the_papers_limits_divide_prices_of_their_kind():
-    yahoo = [1.0, 5.0, 20.0, 50.0, 100.0, 150.0, 200.0]
-    assert limits(yahoo) == {
-        1: [0],
-        20: [0, 1, 2],
-        100: [0, 1, 2, 3, 4],
-        200: [0, 1, 2, 3, 4, 5, 6],
-    }
-
-
-def test_quartiles_divide_prices_of_another_kind():
-    cost = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
-    assert limits(cost) == {
-        0.2: [0, 1],
-        0.4: [0, 1, 2, 3],
-        0.6: [0, 1, 2, 3, 4, 5],
-        0.8: list(range(8)),
-    }
-
-
-def test_equal_prices_leave_one_model():
-    assert limits([1.0, 1.0, 1.0]) == {1.0: [0, 1, 2]}
-    assert limits([0.0, 0.0]) == {0.0: [0, 1]}
-
-
-def test_limits_of_ones_own_end_with_all_features():
-    assert limits([1.0, 5.0, 50.0], [0.5, 2.0, 3.0]) == {2.0: [0], 50.0: [0, 1, 2]}
+@pytest.mark.parametrize(
+    ("at", "wanted", "expected"),
+    [
+        # the paper's limits divide prices of their kind
+        ([1, 5, 20, 50, 100, 150, 200], None, {1: 1, 20: 3, 100: 5, 200: 7}),
+        # and quartiles those of another kind
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], None, {0.2: 2, 0.4: 4, 0.6: 6, 0.8: 8}),
+        # equal prices leave one model
+        ([1, 1, 1], None, {1: 3}),
+        ([0, 0], None, {0: 2}),
+        # limits of one's own end with all features
+        ([1, 5, 50], [0.5, 2, 3], {2: 1, 50: 3}),
+    ],
+)
+def test_features_up_to_each_limit_are_a_subset(at, wanted, expected):
+    found = limited(price_list(np.array(at, dtype=float)), wanted)
+    subsets = {limit: np.flatnonzero(features).tolist() for limit, features in found}
+    assert subsets == {limit: [*range(count)] for limit, count in expected.items()}
 
 
 def test_what_is_free_with_the_subset_belongs_to_it():

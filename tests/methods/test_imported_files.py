@@ -11,7 +11,6 @@ from helpers.kit import prepared, refused
 from scipy.special import expit
 
 from bench_core import BudgetedClassifier, InputError, UsageError, load_run, run
-from bench_core.cli import main
 from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import default_metric
 from bench_core.serving import load
@@ -25,8 +24,8 @@ QUIET = {"verbosity": -1, "num_threads": 1, "num_leaves": 6}
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _here(elsewhere):
+    """In a folder of its own."""
 
 
 def table(names, seed=0, n=N):
@@ -373,7 +372,7 @@ def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library)
     np.testing.assert_allclose(ours, own / own.sum(axis=1, keepdims=True), atol=1e-9)
 
 
-def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
+def test_a_plan_says_how_a_model_was_matched_and_warns():
     from bench_core import plan
 
     frame = table(["a", "b"])
@@ -391,7 +390,7 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
         plan(**files, **asked, store="bench.db", drop="b")
 
 
-def test_an_existing_model_is_judged_as_it_is(capsys):
+def test_an_existing_model_is_judged_as_it_is(bench):
     frame = table(["a", "b", "c"], n=900)
     rng = np.random.default_rng(1)
     frame["y"] ^= rng.random(len(frame)) < 0.25  # many trees learn the noise
@@ -410,20 +409,20 @@ def test_an_existing_model_is_judged_as_it_is(capsys):
     assert max(right("valid", k) for k in range(1, 60)) > right("valid", 60)
     words = ["--data", "train.csv", "--valid", "valid.csv", "--test", "test.csv", "--label", "y"]
     own = ["-l", "imported", "--set", "imported.file=model.txt", "--executor", "inline"]
-    assert shown(capsys, "run", *words, *own)[0] == 0
+    assert bench("run", *words, *own).status == 0
     points = load_run().frame().query("split == 'valid'")
     trees = points["point"].map(lambda point: json.loads(point).get("trees", 0))
     assert {*trees} == {0, 60}  # the constant and all trees
     board = load_run().board().iloc[0]
     assert board["accuracy"] == pytest.approx(right("test", 60))
     assert board["marks"] == "reference, trained elsewhere"
-    assert "run it alone with:" in shown(capsys, "best")[1]
+    assert "run it alone with:" in bench("best").out
     settings = {"parameters": {"file": "model.txt"}}
     X, y = parts["valid"].drop(columns="y"), parts["valid"]["y"]
     whole = BudgetedClassifier("imported", **settings).fit(X, y, X, y)
     assert whole.point_ == {"trees": 60}
     export = ("model", "export", "-o", "out")
-    said = shown(capsys, *export)[1]
+    said = bench(*export).out
     assert "imported at trees=60, on train.csv (binary)" in said
     assert f"{right('valid', 60):.4f} on validation, {right('test', 60):.4f} on test" in said
     X = parts["test"].drop(columns="y")
@@ -432,7 +431,7 @@ def test_an_existing_model_is_judged_as_it_is(capsys):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_every_door_answers_as_the_library(library, capsys):
+def test_every_door_answers_as_the_library(library, bench):
     """The board, its exported model, Python, an estimator and its exported model."""
     frame = table(["a", "b", "c"], n=600)
     frame["y"] = (frame["y"] == 1) ^ (np.random.default_rng(1).random(len(frame)) < 0.25)
@@ -446,31 +445,24 @@ def test_every_door_answers_as_the_library(library, capsys):
     test.to_csv("test.csv", index=False)
     settings = ("--set", f"imported.file={file}", "--set", "cegb.trees=5", "--executor", "inline")
     files = ("--data", "train.csv", "--test", "test.csv", "--label", "y")
-    assert shown(capsys, "run", *files, "-l", "imported,cegb", *settings)[0] == 0
+    assert bench("run", *files, "-l", "imported,cegb", *settings).status == 0
     ours = ("--learner", "imported", "--budget", "inf")
-    assert shown(capsys, "model", "export", *ours, "-o", "out")[0] == 0
+    assert bench("model", "export", *ours, "-o", "out").status == 0
     estimator = BudgetedClassifier("imported", parameters={"file": file})
     estimator.fit(train.drop(columns="y"), train["y"])
     np.testing.assert_allclose(estimator.predict_proba(X)[:, 1], expit(truth), atol=1e-6)
     estimator.export("estimated")
     for model in ("out", "estimated"):
         np.testing.assert_allclose(load(model).predict_rows(X).scores, truth, atol=1e-5)
-        ended = shown(capsys, "model", "check", model, "--data", "test.csv", "--label", "y")
-        (line,) = [line.split() for line in ended[1].splitlines() if line.startswith("accuracy")]
-        assert (ended[0], float(line[-1])) == (0, pytest.approx(accuracy, abs=5e-5))
-    status, said = shown(capsys, "model", "check", "out")
-    assert (status, said.splitlines()[-1]) == (0, "the same as when exported")
+        ended = bench("model", "check", model, "--data", "test.csv", "--label", "y")
+        (line,) = [line.split() for line in ended.out.splitlines() if line.startswith("accuracy")]
+        assert (ended.status, float(line[-1])) == (0, pytest.approx(accuracy, abs=5e-5))
+    ended = bench("model", "check", "out")
+    assert (ended.status, ended.out.splitlines()[-1]) == (0, "the same as when exported")
     learners = {"imported": {"file": file}, "cegb": {"trees": 5}}
     options = {"learners": learners, "task": "binary", "executor": "inline", "store": "own.db"}
     board = run(train.drop(columns="y"), train["y"], test=(X, y), **options).board()
     assert board.set_index("learner").loc["imported", "accuracy"] == pytest.approx(accuracy)
-
-
-def shown(capsys, *words):
-    """Exit status and output of ``bench``."""
-    with pytest.raises(SystemExit) as end:
-        main(words)
-    return end.value.code or 0, capsys.readouterr().out
 
 
 SECONDS = np.arange(N * 15)[::15]

@@ -92,15 +92,3 @@ def test_lambda_is_tau_times_the_number_of_rows_and_copies():
     facts = fit(GreedyMiser(trees=1), train, Task.REGRESSION).facts
     assert facts["lambda"] == pytest.approx(300 * facts["tau"])
     assert facts["tau"] == pytest.approx(0.1 * train.y.var() / 2 / prices().everything)
-
-
-@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
-def test_without_a_price_newton_steps_are_those_of_plain_boosting(task):
-    train, room = examples(task), {"trees": 12, "depth": 3, "min_rows": 2}
-
-    def scores(learner):
-        return path(fit(learner, train, task), train)[-1].scores
-
-    plain = scores(GBRT(leaves=8, **room))
-    assert np.array_equal(scores(GreedyMiser(tradeoff=0.0, steps="newton", **room)), plain)
-    assert not np.array_equal(scores(GreedyMiser(tradeoff=0.0, **room)), plain)

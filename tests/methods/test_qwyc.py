@@ -102,13 +102,3 @@ def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows()
     for prediction, share in zip(path, shares, strict=True):
         assert share <= prediction.point["alpha"]
     assert shares[0] > 0.02  # what is allowed is used
-
-
-def test_rows_evaluate_fewer_trees_the_more_may_change_sides():
-    *path, full = fitted().predict_path(SPLITS().test.features)
-    trees = [np.mean(p.bills["path"].trees) for p in (*path, full)]
-    assert trees[-1] == 40
-    assert trees[0] < 0.5 * trees[-1]
-    assert trees[0] < trees[-2] < trees[-1]
-    wrong = ((path[0].scores > 0) != (full.scores > 0)).mean()
-    assert wrong < 0.12

@@ -8,7 +8,7 @@ import pytest
 from bench_methods.router import Router, lambdas
 from bench_methods.services import BestSingle, Cascade, cuts_of
 
-from bench_core import Examples, SensorPrices, Splits, Task, price_list
+from bench_core import Examples, SensorPrices, Splits, price_list
 from bench_core.conformance.cases import fit
 from bench_core.costs.by_row import ByRow, with_known_prices
 from bench_core.encoding import ColumnEncoding
@@ -195,32 +195,6 @@ def test_lambdas_fall_to_zero_from_the_cheapest_source():
     assert lambdas(scores[:, ::-1], paid, 4).tolist() == [0.0]  # the cheap one is always better
 
 
-@pytest.mark.parametrize("learner", [BestSingle(), Cascade(), Router(points=5)])
-@pytest.mark.parametrize("count", SOURCES)
-def test_what_is_served_is_what_was_judged(learner, count, tmp_path):
-    splits = splits_of(count, n=60)
-    model = fit(learner, splits)
-    path, answers = judged(model, splits)
-    test, names = splits.test, splits.names
-    for p in sorted({0, len(path.points) // 2, len(path.points) - 1}):
-        predictor = served(model, splits, path.points[p], tmp_path / str(p))
-        rows = predictor.predict_features(test.X)
-        assert chosen(rows.scores).tolist() == answers[p].tolist()
-        assert rows.spent == pytest.approx(path.cost[p], abs=1e-9)
-        asked = []
-
-        def call(columns, row=test.X[0], asked=asked):
-            asked.extend(columns)
-            return [float(row[names.index(c)]) for c in columns]
-
-        answer = predictor.predict(call)
-        assert chosen(np.array([answer.score]))[0] == answers[p][0]
-        assert answer.spent == pytest.approx(path.cost[p][0])
-        bought = {c for c in asked if c.endswith("_sure")}
-        assert f"{splits.class_names[answers[p][0]]}_sure" in bought
-        assert sum(PRICE[c[0]] for c in bought) == pytest.approx(path.cost[p][0])
-
-
 @pytest.mark.parametrize("learner", [Cascade(), Router(points=5)])
 def test_rows_are_served_at_their_own_prices(learner, tmp_path):
     splits = splits_of(3, n=60, by_row=True)
@@ -296,8 +270,3 @@ def test_rows_of_nine_services_take_little_time(learner, most, by_row, tmp_path)
     print(f"\n{learner.name}, {points}: {whole:.1f} s, {1e6 * each:.0f} us for a served row")
     assert whole < 30
     assert each < most
-
-
-def test_other_tasks_are_refused():
-    for learner in (BestSingle, Cascade, Router):
-        assert learner.tasks == {Task.CHOICE}

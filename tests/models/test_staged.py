@@ -208,14 +208,6 @@ def test_a_model_of_raw_columns_only_needs_no_trees():
     assert only.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
 
 
-def test_constant_trees_are_not_charged():
-    constant = random_ensemble(np.random.default_rng(4), trees=2, features=D, leaves=1)
-    model = chain_of(constant, price_list(np.ones(D), tree=5.0))
-    last = list(model.predict_path(Features(np.zeros((2, D), dtype=np.float32))))[-1]
-    assert last.scores.tolist() == [float(constant.value.sum())] * 2
-    assert last.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
-
-
 def test_a_row_that_scores_exactly_the_threshold_passes():
     gate = Stage(np.array([0]), np.ones(1), np.zeros(1), bar=0.5, then=1)
     after = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))

@@ -227,14 +227,6 @@ def test_the_large_figure_is_the_cost_of_the_answer_and_tells_chance():
     assert headline(answered(0.5, 1.0, 1.5, extremes=(3.0, 0.9), **total)) is None
 
 
-def test_the_legend_explains_the_columns_there_are_and_no_others(sure):
-    text = " ".join(Elements(sure).text.split())
-    assert "cheaper: the cost of gbrt by the same rule divided by this one" in text
-    assert "-: no model is likely to have 99%, its best is shown" in text  # the constant's
-    assert "±: half the 95% interval" in text
-    assert "quality rank" not in text
-
-
 def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_last():
     info, frame = page_run.run().info, page_run.run().frame
     frame = frame[(frame["learner"] != "gbrt") | (frame["dataset"] == "a")]
@@ -374,15 +366,6 @@ def test_baselines_are_below_the_others():
     assert ["baseline" in str(c) for c in classes[-5:]] == [False, False, True, False, False]
     (rows,) = re.findall(r'<table class="board.*?</table>', html, flags=re.S)[:1]
     assert re.findall(r'<th scope="row">(\w+)', rows)[-1] == "cegb"
-
-
-def test_a_data_set_without_a_result_is_a_section_and_has_no_views():
-    info = example.info(datasets=(example.use("d"),))
-    made = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="over 600 s")])
-    html = page(info, boards(info, made), made)
-    assert "No learner finished on this data set." in html
-    assert "over 600 s" in html
-    assert data_of(html)["sets"][0]["views"] == []
 
 
 def test_control_characters_and_turned_text_are_shown_escaped():

@@ -29,7 +29,7 @@ from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import TEXT_WIDTH
-from bench_core.terminal.wording import cost, quality, saving, settings
+from bench_core.terminal.wording import settings
 
 
 def panels_of(*boards):
@@ -200,10 +200,7 @@ def test_on_a_terminal_nothing_is_wider_than_it(width):
     assert max(map(len, screen(width).splitlines())) <= width
 
 
-def test_eighty_columns_hold_the_table_and_few_the_same_as_records():
-    assert any(
-        line.split() == ["miser", "3000", "2.0x", "0.7950"] for line in screen(80).splitlines()
-    )
+def test_few_columns_hold_the_table_as_records():
     assert "  cheaper: 2.0x" in screen(26).splitlines()
 
 
@@ -387,28 +384,6 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name, cer
     assert [row[0] for row in table.rows] == [row.learner for row in shown_rows(made[0])]
     for row in table.rows:  # each is one line, its figures beside its name
         assert any(line.startswith(row[0]) and row[2].strip() in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("words", "value", "text"),
-    [
-        (quality, 0.79904, "0.7990"),
-        (quality, -1.5, "-1.5000"),
-        (quality, 123.456, "123.5"),
-        (quality, math.nan, "-"),
-        (quality, -0.0, "0.0000"),  # the least regret in an error
-        (quality, 2.07e-5, "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
-        (quality, 0.001, "0.0010"),
-        (cost, 16948.2, "16948"),
-        (cost, 99.994, "99.99"),
-        (cost, 0.0, "0.00"),
-        (cost, 0.00123, "0.0012"),
-        (cost, math.nan, "-"),
-        (saving, 250.4, "250x"),
-    ],
-)
-def test_numbers_in_words(words, value, text):
-    assert words(value) == text
 
 
 def test_settings_in_words_with_a_learner_inside():

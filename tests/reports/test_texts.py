@@ -9,7 +9,6 @@ from functools import cache
 from html import unescape
 
 import numpy as np
-import pandas as pd
 import pytest
 from bench_reports import papers, records, terminal
 from bench_reports.best import at_quality, within_budget
@@ -24,7 +23,15 @@ from bench_core.leaderboard.selection import Choice, Selection
 from bench_core.results.budgets import Budget, Target
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import Table, plain_lines
-from bench_core.terminal.wording import difference, half, in_brackets, interval, quality, saving
+from bench_core.terminal.wording import (
+    cost,
+    difference,
+    half,
+    in_brackets,
+    interval,
+    quality,
+    saving,
+)
 
 
 @cache
@@ -106,14 +113,6 @@ def test_a_saving_has_the_same_words_in_every_format(figures, tmp_path):
     assert data["sets"][0]["keeps"]["saved"] == f"{ratio} cheaper"
 
 
-def test_files_have_the_number_of_a_saving(figures, tmp_path):
-    sure, _ = figures
-    (tmp_path / "board.csv").write_text(written(records.write_csv, tmp_path))
-    table = pd.read_csv(tmp_path / "board.csv").dropna(subset="cheaper").set_index("learner")
-    for name in ("cheaper", "cheaper low", "cheaper high"):
-        assert table[name]["cegb"] == pytest.approx(sure[name])
-
-
 def test_an_interval_has_the_same_words_in_every_format(tmp_path):
     document = json.loads(written(records.write_json, tmp_path))
     at_best = by_hand(document)["standings"][-1]
@@ -169,7 +168,20 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (half(Interval(0.8, 1.2), value=0.95), ".2000"),
         (half(Interval(math.nan, math.nan)), "-"),
         (quality(0.79904, 3), "0.799"),
+        (quality(0.79904), "0.7990"),
+        (quality(-1.5), "-1.5000"),
+        (quality(123.456), "123.5"),
+        (quality(math.nan), "-"),
+        (quality(-0.0), "0.0000"),  # the least regret in an error
+        (quality(2.07e-5), "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
+        (quality(0.001), "0.0010"),
+        (cost(16948.2), "16948"),
+        (cost(99.994), "99.99"),
+        (cost(0.0), "0.00"),
+        (cost(0.00123), "0.0012"),
+        (cost(math.nan), "-"),
+        (saving(250.4), "250x"),
     ],
 )  # fmt: skip
-def test_texts_of_savings_and_intervals(text, shown):
+def test_texts_of_numbers_and_intervals(text, shown):
     assert text == shown

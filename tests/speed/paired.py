@@ -24,8 +24,6 @@ from statistics import median, quantiles
 SCALE = float(os.environ.get("BENCH_SPEED_SCALE", "1"))
 REPORTED = []  # the extra_info of every side, for the table at the end
 
-Samples = dict[str, list[float]]
-
 
 def setting(name, default, least=1):
     """``BENCH_SPEED_<name>``, or else the default at the scale that was asked for."""

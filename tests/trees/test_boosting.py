@@ -33,31 +33,6 @@ def same_bits(a, b):
     return all(np.array_equal(one[k], other[k]) for k in one)
 
 
-@pytest.mark.parametrize(
-    ("limits", "feature", "left"),
-    [
-        ({"max_leaves": 3, "max_depth": None}, [0, 1, -1, -1, -1], [1, 3, -1, -1, -1]),
-        ({"max_leaves": 4, "max_depth": None}, [0, 1, 1, *[-1] * 4], [1, 3, 5, *[-1] * 4]),
-        ({"max_leaves": 4, "max_depth": 2}, [0, 1, 1, *[-1] * 4], [1, 3, 5, *[-1] * 4]),
-    ],
-)
-def test_of_leaves_of_equal_gain_the_first_is_split(limits, feature, left):
-    X = np.array([(a, b) for a in (0, 1) for b in (0, 1)] * 5, np.float32)
-    y = 10.0 * X[:, 0] + X[:, 1]
-    e = trained(X, y, settings=Settings(trees=1, min_rows=1, **limits))
-    assert (e.feature.tolist(), e.left.tolist()) == (feature, left)
-
-
-def test_newton_leaves_divide_by_the_hessian():
-    X = np.array([[0], [0], [1], [1]], np.float32)
-    y = np.array([0.0, 0, 1, 1])
-    kwargs = {"trees": 1, "learning_rate": 1, "min_rows": 1, "max_depth": 1}
-    newton = trained(X, y, loss="logistic", settings=Settings(**kwargs))
-    first = trained(X, y, loss="logistic", settings=Settings(**kwargs, second_order=False))
-    assert newton.value.tolist() == [0.0, -2.0, 2.0]  # 1 / (2 * 1/4)
-    assert first.value.tolist() == [0.0, -0.5, 0.5]  # the mean residual
-
-
 LOSSES = [
     (Squared(), lambda y: y),
     (Logistic(), lambda y: (y > 0).astype(float)),
@@ -190,16 +165,6 @@ def test_a_shared_ledger_carries_purchases_to_the_next_call():
     small = 0.1 * y  # not worth 10 by itself
     assert trained(X, small, penalty=penalty).trees == 0
     assert trained(X, small, penalty=penalty, ledger=ledger).trees > 0
-
-
-def test_a_class_without_a_split_keeps_its_place():
-    """Class 2 differs from nothing: its tree is a single leaf of value 0."""
-    X = np.repeat(np.array([[0], [1]], np.float32), 30, axis=0)
-    y = np.concatenate([np.repeat([0.0, 2], [20, 10]), np.repeat([1.0, 2], [20, 10])])
-    e = trained(X, y, loss="softmax", settings=Settings(trees=2))
-    assert e.output.tolist() == [0, 1, 2, 0, 1, 2]
-    assert e.feature[e.start[2] : e.start[3]].tolist() == [-1]
-    assert e.value[e.start[2]] == 0
 
 
 def test_progress_is_told_after_every_iteration():

@@ -38,14 +38,6 @@ def test_boosting_ends_before_the_training_loss_is_above_the_constants():
     assert training_loss(e, X, y) <= entropy_of(y)
 
 
-def test_with_l2_the_same_fit_goes_on_to_the_end():
-    train = rare_classes((2, 3, 5)).train
-    e = trained(train.X, train.y, Softmax(CLASSES), trees=20, l2=1.0)
-    assert not e.diverged
-    assert e.trees == 20 * CLASSES
-    assert training_loss(e, train.X, train.y) < 0.8 * entropy_of(train.y)
-
-
 @pytest.mark.parametrize(("loss", "rate"), [(Squared(), 2.5), (Logistic(), 500.0)])
 def test_steps_that_are_far_too_long_leave_the_constant(loss, rate):
     rng = np.random.default_rng(0)

@@ -35,9 +35,9 @@ def whole(ensemble, X, ends, needs=SHARED):
     return walk(layout, Steps.prefixes(ends, ensemble.base), X, before)
 
 
-def tree_outputs(ensemble, X, chosen=None, weights=None):
+def tree_outputs(ensemble, X, chosen=None):
     """(n, T): every tree by itself, as a step that does not carry."""
-    layout = lay_out(ensemble, plain(ensemble.features), chosen, weights)
+    layout = lay_out(ensemble, plain(ensemble.features), chosen)
     count = layout.trees
     steps = Steps(np.arange(1, count + 1), np.zeros((count, 1)), np.zeros(count, dtype=bool))
     done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
@@ -60,7 +60,7 @@ def test_scores_sensors_and_splits_of_every_prefix_are_those_of_the_plain_walk(s
         score, sensors, splits, t = ensemble.base.copy(), set(), 0.0, 0
         for p, end in enumerate(ends):
             while t < end:
-                features, value = path(ensemble, t, row)
+                features, value, _ = path(ensemble, t, row)
                 score[ensemble.output[t]] += value
                 splits += sum(SHARED.multiplier[f] for f in features)
                 for f in features:
@@ -91,17 +91,6 @@ def test_trees_of_all_shapes_give_the_outputs_of_the_plain_walk(shape, leaves):
     assert tree_outputs(ensemble, X).tolist() == [[w.value for w in way] for way in ways]
     spent = [sum(len(w.features) for w in way) for way in ways]
     assert whole(ensemble, X, [5], plain(D)).splits[0].tolist() == spent
-
-
-def test_chosen_trees_come_in_the_order_asked_for_times_their_weights():
-    rng = np.random.default_rng(3)
-    ensemble = random_ensemble(rng, trees=5, features=D)
-    X = random_rows(rng, 9, D)
-    every = tree_outputs(ensemble, X)
-    some = tree_outputs(ensemble, X, [4, 0, 4], np.array([0.5, 1.0, -2.0]))
-    assert (
-        some.tolist() == np.column_stack([every[:, 4] / 2, every[:, 0], -2 * every[:, 4]]).tolist()
-    )
 
 
 def test_of_many_features_the_few_that_are_used_may_be_the_last():
@@ -155,47 +144,6 @@ def test_a_block_and_its_rows_one_by_one_agree_bitwise():
         assert alone.splits[:, 0].tobytes() == block.splits[:, i].tobytes()
 
 
-def test_a_walk_continued_from_a_prefix_is_the_walk_in_one_go():
-    rng = np.random.default_rng(6)
-    ensemble = random_ensemble(rng, trees=12, features=D)
-    X = random_rows(rng, 100, D)
-    rows = np.arange(100)[::-1].copy()
-    # one tree is left, which seldom buys again what was bought before
-    first = whole(ensemble, X, [4, 11])  # of two steps the last counts
-    rest = lay_out(ensemble, SHARED, np.arange(11, 12))
-    onward = Steps(np.array([1]), np.zeros((1, 1)), np.array([True]))
-    before = Walked(first.scores[:, rows], first.bits[:, rows], first.splits[:, rows])
-    got, expected = walk(rest, onward, X, before, rows), whole(ensemble, X, [11, 12])
-    assert got.scores[0].tolist() == expected.scores[1, rows].tolist()
-    assert got.bits[0].tolist() == expected.bits[1, rows].tolist()
-    assert got.splits[0].tolist() == expected.splits[1, rows].tolist()
-
-
-def test_a_step_that_does_not_carry_starts_from_its_own_bias():
-    rng = np.random.default_rng(7)
-    ensemble = random_ensemble(rng, trees=2, features=D)
-    X = random_rows(rng, 5, D)
-    steps = Steps(np.array([1, 2]), np.array([[10.0], [20.0]]), np.array([False, False]))
-    layout = lay_out(ensemble, SHARED)
-    got = walk(layout, steps, X, Walked.begin(5, 1, layout.words))
-    assert got.scores[1, :, 0].tolist() == [20.0 + path(ensemble, 1, row).value for row in X]
-
-
-def test_trees_that_are_not_billed_count_no_splits_but_their_sensors():
-    rng = np.random.default_rng(8)
-    ensemble = random_ensemble(rng, trees=4, features=D)
-    X = random_rows(rng, 20, D)
-    billed = np.array([True, False, True, False])
-    layout = lay_out(ensemble, SHARED, billed=billed)
-    steps = Steps.prefixes([4], ensemble.base)
-    got = walk(layout, steps, X, Walked.begin(20, 1, layout.words))
-    only = lay_out(ensemble, SHARED, np.flatnonzero(billed))
-    steps = Steps.prefixes([2], ensemble.base)
-    expected = walk(only, steps, X, Walked.begin(20, 1, only.words))
-    assert got.splits.tolist() == expected.splits.tolist()
-    assert got.bits.tolist() == whole(ensemble, X, [4]).bits.tolist()
-
-
 def test_memory_maps_and_strided_arrays_are_read_as_they_are(tmp_path_factory):
     rng = np.random.default_rng(9)
     ensemble = random_ensemble(rng, trees=3, features=D)
@@ -234,15 +182,6 @@ def test_selected_trees_come_in_the_order_asked_for():
     assert turned.value.tolist() == [0.25, 0, 1, -1]
     assert turned.output.tolist() == [1, 0]
     assert e.select(np.zeros(0, int)).trees == 0
-
-
-def test_the_trees_of_several_ensembles_are_joined():
-    one = Ensemble(**two_trees())
-    both = Ensemble.concat([one.select(np.array([1])), one])
-    assert both.start.tolist() == [0, 1, 4, 5]
-    assert both.left.tolist() == [-1, 2, -1, -1, -1]
-    assert both.right.tolist() == [-1, 3, -1, -1, -1]
-    assert both.value.tolist() == [0.25, 0, 1, -1, 0.25]
 
 
 def test_leaves_number_vectors_in_all_parts_of_a_joined_ensemble():

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from bench_trees.losses import Labels, LambdaRank, Logistic, Softmax, Squared, named
+from bench_trees.losses import Labels, LambdaRank, Logistic, Softmax, Squared
 from bench_trees.threads import Workers
 
 CREW = Workers(1)
@@ -78,13 +78,6 @@ def test_extreme_scores_and_single_classes_stay_finite():
     gradient, hessian = Logistic().gradients(np.array([[1e5, -1e5]]), Labels(y), CREW)
     assert gradient.tolist() == [[1.0, pytest.approx(0.0, abs=1e-200)]]
     assert np.isfinite(hessian).all()
-
-
-def test_losses_have_names():
-    assert named("squared", Y) == Squared()
-    assert named("softmax", Y) == Softmax(3)
-    with pytest.raises(ValueError, match="hinge"):
-        named("hinge", Y)
 
 
 def pairwise_lambdas(f, y, truncation):

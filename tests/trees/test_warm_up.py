@@ -123,8 +123,3 @@ def test_no_thread_is_left_behind():
     with workers(3) as pool:
         pool.run(lambda start, stop: None, 9, 1)
     assert threading.active_count() == before
-
-
-def test_no_threads_at_all_are_refused():
-    with pytest.raises(ValueError, match="at least 1"), workers(0):
-        pass

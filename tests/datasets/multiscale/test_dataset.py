@@ -227,10 +227,8 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path):
     assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
 
 
-def test_a_run_shows_seg_and_evaluation_cost_alone(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    store = str(tmp_path / "bench.db")
+def test_a_run_shows_seg_and_evaluation_cost_alone(elsewhere):
+    store = str(elsewhere / "bench.db")
     bench_core.run(
         data=["multiscale"],
         learners=["gbrt", "cegb"],

@@ -9,7 +9,7 @@ from bench_methods.adapt.boosted_step import F1, GATE, JointLoss, output_of
 from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_trees.losses import Labels
-from helpers.adapt_cases import Fixed, cheapest, fitted, noisy
+from helpers.adapt_cases import Fixed, fitted, noisy
 
 from bench_core import Prices, price_list
 
@@ -98,24 +98,3 @@ def test_features_of_one_sensor_are_bought_together():
 
     assert features(apart, 0.003) == 1
     assert features(shared, 0.003) == 3
-
-
-def test_the_gate_sends_what_the_cheap_model_gets_wrong():
-    splits = noisy(2000, 4)
-    learner = AdaptGBRT(f0=GBRT(trees=60), tradeoff=0.1, trees=30, learning_rate=0.5)
-    model = fitted(learner, splits)
-    cost, accuracy, cost0 = cheapest(model, splits, loss=0.01)
-    assert cost < 0.95 * cost0
-    assert accuracy > 0.8
-
-
-def test_tau_sums_over_rows_and_copies():
-    splits = noisy()
-    copied = replace(splits.train, multiplicity=np.full(200, 3))
-    model = fitted(
-        AdaptGBRT(f0=Fixed((1.0,) * 4), trees=2, tradeoff=0.1), replace(splits, train=copied)
-    )
-    assert model.facts["lambda"] == pytest.approx(600 * model.facts["tau"])
-    share = splits.train.y.mean()
-    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
-    assert model.facts["tau"] == pytest.approx(0.1 * entropy / 10)

@@ -197,19 +197,3 @@ def test_the_released_bill_charges_rows_that_are_sent_for_f0_alone():
     assert first.feature_cost(PRICES, 3).tolist() == [8, 8, 8]
     assert first.evaluation_cost(PRICES, 3).tolist() == [0, 2, 0]
     assert last.feature_cost(PRICES, 3).tolist() == [8, 8, 8]
-
-
-def test_f0_is_asked_about_each_row_once():
-    served = model()
-    assert len(list(served.predict_path(Features(X)))) == 3
-    assert served.large.asked == [3]
-
-
-def test_an_adapt_model_may_stand_behind_another_gate():
-    inner = model()
-    pair = GatedModel(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), [[(2.0, 0.3)]])
-    outer = LargeModel("adapt", [pair], inner, EVERYTHING, PRICES)
-    first, last = outer.predict_path(Features(X))
-    assert first.scores.tolist() == [-5, 13, -5]
-    assert first.bills["path"].feature_cost(PRICES, 3).tolist() == [5, 9, 5]
-    assert last.scores.tolist() == [12, 13, 14]

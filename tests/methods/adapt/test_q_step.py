@@ -8,14 +8,13 @@ from bench_methods.adapt.q_step import (
     SquaredLogOdds,
     TrainingRows,
     f0_outputs,
-    smallest_bias,
 )
 from helpers.adapt_cases import Rule, rows
 from helpers.fakes import FakeContext
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, logit, xlogy
+from scipy.special import expit, xlogy
 
 from bench_core import Examples, Prices, Task
 
@@ -74,24 +73,6 @@ def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed, p_full, which):
         assert some.mean(q) == pytest.approx(p_full, rel=1e-6)
 
 
-def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero():
-    def mean(b):
-        return 0.3 * np.exp(-b), -0.3 * np.exp(-b)
-
-    assert smallest_bias(mean, 0.3) == 0.0
-    for near in (0.0, 0.6, 50.0):
-        bias = smallest_bias(mean, 0.15, near)
-        assert bias == pytest.approx(np.log(2), rel=1e-12)
-        assert mean(bias)[0] <= 0.15
-
-
-def test_a_mean_that_jumps_over_the_limit_has_its_bias_at_the_jump():
-    for near in (0.0, 1.7, 30.0):
-        bias = smallest_bias(lambda b: (0.4 if b < 1.7 else 0.2, 0.0), 0.3, near)
-        assert bias == pytest.approx(1.7, rel=1e-12)
-        assert bias >= 1.7
-
-
 def test_a_price_for_f0_moves_the_log_odds_by_that_price():
     some = rows(6)
     f1, g = pair_scores(6, 3)
@@ -118,18 +99,6 @@ def test_least_squares_q_minimises_its_objective(excess, g, bias):
     step = grid[1] - grid[0]
     best = minimize_scalar(value, bounds=(start - step, start + step), method="bounded")
     assert value(u) <= best.fun + 1e-7
-
-
-def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate():
-    q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
-    p = expit(g)
-    divergence = q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))
-    D, u = KullbackLeibler(), logit(q)
-    assert (D.gate_loss(u, g)[0] + D.rest(u)).tolist() == pytest.approx(divergence.tolist())
-    certain = np.array([-60.0, 60.0])
-    assert D.gate_loss(certain, g)[0] + D.rest(certain) == pytest.approx(
-        [-np.log(1 - p[0]), -np.log(p[1])]
-    )
 
 
 def test_the_distance_of_adapt_lstsq_is_exact_for_a_q_that_is_almost_one():

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.adapt import AdaptGBRT
 from bench_models.calibration import platt
 from helpers.adapt_cases import QUICK, Fixed, fitted
 
@@ -80,26 +79,6 @@ def test_the_line_is_fitted_where_f0_was_not_trained(learner):
     none = Examples(unseen.X[:0], unseen.y[:0], Queries.from_sizes(np.zeros(0, dtype=np.int64)))
     train = fitted(made, replace(splits, valid=none)).calibration
     assert train == fitted(made, splits).calibration  # there both are the same rows
-
-
-def test_documents_of_one_query_are_ordered_on_one_scale():
-    """f0 says 1000 times the log-odds, plus 7: without its line all that it answers would lead."""
-    rng = np.random.default_rng(3)
-    splits = ranking(2000, seed=3)
-    X = splits.train.X.copy()
-    log_odds = X @ np.array([2.0, -1.0, 0, 0])
-    y = (rng.random(len(X)) < 1 / (1 + np.exp(-log_odds))) * rng.integers(1, 5, len(X))
-    part = replace(splits.train, X=X, y=y.astype(float))
-    splits = replace(splits, train=part, valid=part, test=part)
-    plain = Fixed((2.0, -1.0, 0.0, 0.0))
-    loud = Fixed((2000.0, -1000.0, 0.0, 0.0))
-    learner = AdaptGBRT(f0=plain, trees=10, iterations=2)
-    for a, b in zip(
-        scores(fitted(learner, splits), splits),
-        scores(fitted(replace(learner, f0=loud), splits), splits),
-        strict=True,
-    ):
-        assert a == pytest.approx(b, abs=1e-6)
 
 
 @learners

@@ -115,18 +115,6 @@ def test_few_validation_rows_are_joined_by_held_out_parts_whose_boosters_are_ave
     assert set(fit(BudgetBoosting(**QUICK), priced).members.tolist()) == {1}
 
 
-def test_features_that_help_only_together_are_all_in_the_last_set():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(900, 4)).astype(np.float32)
-    rows = Examples(X, (X[:, 0] * X[:, 1] > 0).astype(float))
-    splits = Splits(
-        rows, rows, rows, prices=Prices.additive(np.ones(4)), task=Task.BINARY, classes=2
-    )
-    *_, (cost, right) = zip(*reached(splits, leaves=16), strict=True)
-    assert right > 0.9
-    assert cost == 4
-
-
 def test_of_more_features_than_rows_sets_double():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40, 200)).astype(np.float32)

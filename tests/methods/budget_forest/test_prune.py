@@ -1,15 +1,12 @@
 """BudgetPrune against its linear program, every pruning in turn, and the bills of its models."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
-from bench_methods.budget_forest.forest import errors, inner_nodes, leaves_reached
+from bench_methods.budget_forest.forest import errors, inner_nodes
 from bench_methods.budget_forest.pruning import build
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
-from bench_trees.ensemble import Ensemble
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import (
@@ -201,15 +198,6 @@ def test_a_path_has_a_hundred_points_at_most_and_no_large_gap():
     assert np.diff(cost).max() < 0.4 * cost[-1]  # the first sensor is a fifth of all
 
 
-def test_trees_without_a_split_are_a_path_of_one_point():
-    rows = examples(Task.BINARY, 100)
-    rows = replace(rows, y=np.zeros(100))
-    _, model, _ = fitted(Task.BINARY, PRICED, rows)
-    (only,) = path(model, rows)
-    assert dict(only.point) == {"tradeoff": 0.0}
-    assert paid(only, rows).max() == 0
-
-
 def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on():
     train, at = examples(Task.MULTICLASS), price_list(np.ones(4))
     base = RandomForest(trees=5, min_rows=5)
@@ -228,24 +216,6 @@ def test_without_validation_rows_it_says_so():
     nobody = Examples(train.X[:0], train.y[:0])
     with pytest.raises(InputError, match="validation rows"):
         BudgetPrune().fit(train, nobody, price_list(np.ones(4)), FakeContext(Task.BINARY, 2))
-
-
-def test_leaves_are_counted_where_several_hold_the_same_vector():
-    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
-    trees = Ensemble(
-        start=np.array([0, 7], np.int32),
-        feature=np.array([0, 1, -1, -1, 1, -1, -1], np.int32),
-        threshold=np.full(7, 0.5, np.float32),
-        left=np.array([1, 2, -1, -1, 5, -1, -1], np.int32),
-        right=np.array([4, 3, -1, -1, 6, -1, -1], np.int32),
-        missing_left=np.zeros(7, bool),
-        value=np.array([0, 0, 0, 1, 0, 1, 0], np.float64),
-        output=np.array([-1], np.int32),
-        base=np.zeros(2),
-        features=2,
-        vectors=np.array([[1.0, 0.0], [0.0, 1.0]]),
-    )
-    assert leaves_reached(trees, X, 1)[:, 0].tolist() == [0, 1, 2, 3]
 
 
 def test_forests_of_pure_leaves_are_pruned():

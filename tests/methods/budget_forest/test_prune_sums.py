@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune
-from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
+from bench_methods.budget_forest.forest import inner_nodes, prunable
 from bench_methods.budget_forest.pruning import build
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
@@ -14,12 +14,12 @@ from bench_methods.lightgbm import LightGBM
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
-from bench_trees import Ensemble
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
-from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
+from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of
+from helpers.random_trees import leaves_of
 
-from bench_core import DiscountGroup, Examples, Task, price_list
+from bench_core import DiscountGroup, Task, price_list
 
 BASES = {
     "boosted": (GBRT(trees=2, depth=2, l2=0.0), Task.BINARY),
@@ -62,30 +62,6 @@ def problem_of(whole, valid, at):
     """The problem and lambda at tradeoff 1."""
     unit = LossPrices.of(at, 1.0, whole.loss.constant(whole.trees))
     return build(whole.trees, whole.loss, valid, at, unit, 1), unit.tau
-
-
-def test_two_stumps_by_hand():
-    """-1 three times, 1 once: mean -1/2, loss 3/2. 0 never (counted once), 4 four times: mean
-    16/5, loss 32/5. Together 79/10 for four rows."""
-    stump = {
-        "start": np.array([0, 3, 6], np.int32),
-        "feature": np.array([0, -1, -1, 1, -1, -1], np.int32),
-        "threshold": np.zeros(6, np.float32),
-        "left": np.array([1, -1, -1, 4, -1, -1], np.int32),
-        "right": np.array([2, -1, -1, 5, -1, -1], np.int32),
-        "missing_left": np.zeros(6, dtype=bool),
-        "value": np.array([0, -1.0, 1, 0, 0, 4]),
-        "output": np.zeros(2, np.int32),
-        "base": np.zeros(1),
-        "features": 2,
-    }
-    trees = Ensemble(**stump)
-    X = np.array([[-1, 1], [1, 1]], np.float32)
-    rows = Examples(X, np.zeros(2), None, np.array([3, 1]))
-    value, loss = with_means(trees, trees.value[trees.feature < 0, None], rows, 1)
-    assert value[:, 0].tolist() == pytest.approx([-0.5, -1, 1, 3.2, 0, 4])
-    assert loss.rows == 4
-    assert loss.node.tolist() == pytest.approx([60 / 79, 0, 0, 256 / 79, 0, 0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -168,20 +144,6 @@ def added(model, rows):
     return np.diff(scores, axis=0, prepend=np.zeros((1, len(rows))))
 
 
-@pytest.mark.parametrize("task", [Task.BINARY, Task.RANKING, Task.REGRESSION])
-def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task):
-    at = price_list(np.array([1.0, 5.0, 20.0, 24.0]), split=0.1, tree=0.3)
-    base, rows = GBRT(trees=12, depth=4, l2=0.0), examples(task)
-    context = fitted(base, task, rows, at)
-    tradeoff = 0.9 if task is Task.REGRESSION else 0.5
-    model = BudgetPrune(base=base, tradeoff=tradeoff).fit(rows, rows, at, context)
-    assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
-    before, after = added(context.models[base], rows), added(model, rows)
-    share = ((before - after) ** 2).sum() / (len(rows) * before.var(axis=1).sum())
-    expected = share + model.facts["lambda"] * mean_cost(path(model, rows)[-1], at)
-    assert model.facts["objective"] == pytest.approx(expected)
-
-
 def test_a_new_leaf_adds_the_mean_of_what_its_rows_got():
     rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
     base = GBRT(trees=5, depth=3, l2=0.0)
@@ -189,9 +151,7 @@ def test_a_new_leaf_adds_the_mean_of_what_its_rows_got():
     model = BudgetPrune(base=base, tradeoff=0.4).fit(rows, rows, at, context)
     assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
     trees, outputs = model.ensemble, added(context.models[base], rows)
-    first = np.array([way(trees, 0, row)[-1] for row in rows.X])
-    for t in range(trees.trees):
-        leaf = first if t == 0 else np.array([way(trees, t, row)[-1] for row in rows.X])
+    for t, leaf in enumerate(leaves_of(trees, rows.X)):
         shift = trees.base[0] if t == 0 else 0.0
         for node in np.unique(leaf):
             mean = outputs[t][leaf == node].mean() - shift

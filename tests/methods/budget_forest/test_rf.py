@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetRF
 from bench_methods.budget_forest.rf import bag
-from bench_trees.kernels.table_cuts import pairs
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import forest_of
@@ -27,14 +26,6 @@ def impurity(counts, alpha):
             product = max(0.0, counts[i] - alpha) * max(0.0, counts[j] - alpha)
             total += max(0.0, product - alpha**2)
     return total
-
-
-@pytest.mark.parametrize(
-    ("counts", "alpha", "expected"),
-    [((5, 3), 0.0, 15), ((5, 3), 1.0, 7), ((3, 2, 1), 0.0, 11), ((4, 4, 1), 2.0, 0), ((9,), 0, 0)],
-)
-def test_impurity_counts_pairs_of_unlike_rows(counts, alpha, expected):
-    assert pairs(np.array(counts), alpha) == impurity(counts, alpha) == expected
 
 
 def naive_tree(X, y, copies, cost, alpha, classes, significance=1.0):

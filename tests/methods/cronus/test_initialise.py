@@ -50,14 +50,6 @@ def least_squares(p):
     return solved[:-1], float(solved[-1])
 
 
-def test_without_penalties_a_single_stage_is_weighted_least_squares():
-    p = problem(seed=1)
-    c = single(p, lam=0.0, rho=0.0)
-    weights, bias = least_squares(p)
-    np.testing.assert_allclose(c.weights[0], weights, rtol=1e-6)
-    assert c.bias[0] == pytest.approx(bias, rel=1e-6)
-
-
 def test_the_critical_rho_is_the_least_that_leaves_a_stage_empty():
     p = problem(seed=2, n=200, trees=12)
     mean = p.weight @ p.y / p.weight.sum()
@@ -219,18 +211,19 @@ def test_what_stays_outside_cannot_lower_the_loss_in_any_direction(seed, scale):
     assert (steps @ excess <= price * (1 + 1e-9)).all()
 
 
-def test_a_tree_whose_gradient_fits_into_its_sensors_together_stays_outside():
-    both = np.array([[1.0], [1.0]])
-    assert not entering(np.array([2.9]), both, np.array([1.0, 2.0])).any()
-    assert entering(np.array([3.1]), both, np.array([1.0, 2.0])).all()
-
-
-def test_trees_of_one_sensor_may_enter_together_where_none_would_alone():
-    one = np.ones((1, 4))
-    assert not entering(np.full(4, 0.9), one, np.array([2.0])).any()  # norm 1.8
-    assert entering(np.full(4, 1.1), one, np.array([2.0])).all()  # norm 2.2
-
-
-def test_a_tree_that_needs_nothing_new_enters_as_soon_as_it_gains():
-    enters = entering(np.array([1e-9, 0.0]), np.zeros((0, 2)), np.zeros(0))
-    assert enters.tolist() == [True, False]
+@pytest.mark.parametrize(
+    ("excess", "needs", "capacity", "enters"),
+    [
+        # one tree, two sensors: its gradient may fit into them together
+        ([2.9], [[1], [1]], [1.0, 2.0], [False]),
+        ([3.1], [[1], [1]], [1.0, 2.0], [True]),
+        # four trees, one sensor: together they pay for it where none would alone
+        ([0.9] * 4, [[1] * 4], [2.0], [False] * 4),
+        ([1.1] * 4, [[1] * 4], [2.0], [True] * 4),
+        # no sensor to pay for: a tree enters as soon as it gains
+        ([1e-9, 0.0], np.zeros((0, 2)), [], [True, False]),
+    ],
+)
+def test_trees_enter_where_their_gradient_exceeds_the_price(excess, needs, capacity, enters):
+    asked = np.array(excess), np.array(needs, dtype=float), np.array(capacity)
+    assert entering(*asked).tolist() == enters

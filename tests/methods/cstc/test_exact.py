@@ -55,34 +55,6 @@ def test_the_tree_is_that_of_the_papers_figure(seed):
     assert (tree.weights[3:, 2:] != 0).tolist() == np.eye(4, dtype=bool).tolist()
 
 
-def test_the_served_tree_splits_on_the_signs_and_each_leaf_is_its_own_expert():
-    splits = synthetic(0)
-    model = learned(CSTC(tradeoff=tradeoff(splits, 0.08), **LETTER), splits)
-    leaves = model.stages[-4:]
-    for expert, leaf in zip(range(2, 6), leaves, strict=True):
-        weights = np.zeros(6)
-        weights[leaf.entries] = leaf.weights
-        assert weights == pytest.approx(np.eye(6)[expert], abs=1e-8)
-        assert weights[expert] == pytest.approx(1.0, abs=1e-11)
-    one_each = np.array([[x, z, 0, 0, 0, 0] for x in (1, -1) for z in (1, -1)], dtype=np.float32)
-    one_each[range(4), range(2, 6)] = 5.0
-    splits.test.X[:4] = one_each  # a row of each quadrant ends in another leaf
-    scores = list(model.predict_path(splits.test.features))[-1].scores
-    assert scores[:4] == pytest.approx([5.0] * 4, abs=1e-8)
-
-
-def test_below_the_window_it_buys_too_early_and_above_it_too_little():
-    splits = synthetic(1)
-    early, late = (
-        cost_and_error(learned(CSTC(tradeoff=tradeoff(splits, lam), **LETTER), splits), splits)
-        for lam in (0.055, 0.12)
-    )
-    assert early[0].mean() > 12
-    assert early[1] < 1e-18
-    assert late[0].mean() < 12
-    assert late[1] > 0.1
-
-
 def test_rescaled_labels_change_neither_routes_nor_purchases():
     splits = synthetic(0)
     learner = CSTC(tradeoff=tradeoff(splits, 0.08), **LETTER)

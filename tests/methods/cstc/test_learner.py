@@ -8,7 +8,7 @@ from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from helpers.cronus_cases import Fixed, forest
 from helpers.fakes import FakeContext
 
-from bench_core import DiscountGroup, Examples, Queries, Task, UsageError, price_list
+from bench_core import DiscountGroup, Examples, Queries, Task, price_list
 
 N, D = 400, 6
 KINDS = [CSTCSingle, CSCC, CSTC, ASTC]
@@ -94,12 +94,3 @@ def test_standardised_features_give_the_same_model_in_any_unit(kind):
     one = learner.fit(train, valid, prices(), context)
     two = learner.fit(other, replace(valid, X=valid.X * unit), prices(), context)
     assert last(two, other).scores == pytest.approx(last(one, train).scores, rel=1e-6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_base_without_trees_is_refused_by_name(kind):
-    base = Fixed(None)
-    context = FakeContext(Task.REGRESSION)
-    train = examples(Task.REGRESSION)
-    with pytest.raises(UsageError, match=f"{kind.name}: base 'fixed' has no trees"):
-        kind(base=base).fit(train, train, prices(), context)

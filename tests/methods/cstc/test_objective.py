@@ -13,7 +13,6 @@ from bench_methods.cstc.tree import (
     node_objective,
     optimise,
     splitting_threshold,
-    terminals,
 )
 from bench_models.descent import DescentSettings
 from bench_models.least_squares import one_blas_thread
@@ -34,21 +33,6 @@ def quick_small_products():
 few = settings(max_examples=30, deadline=None)
 shapes = st.sampled_from(SHAPES)
 seeds = st.integers(0, 10**6)
-
-
-def test_a_balanced_tree_has_two_children_each_and_a_terminal_below_each_leaf():
-    shape = Shape.balanced(3)
-    assert (shape.upper, shape.lower) == (
-        (1, 3, 5, NONE, NONE, NONE, NONE),
-        (2, 4, 6, NONE, NONE, NONE, NONE),
-    )
-    assert shape.path(5) == [0, 2, 5]
-    assert [(t.node, t.side) for t in terminals(shape)] == [(k, None) for k in (3, 4, 5, 6)]
-
-
-def test_a_chain_ends_below_each_gate_and_at_its_last_classifier():
-    shape = Shape.chain(3)
-    assert [(t.node, t.side) for t in terminals(shape)] == [(0, False), (1, False), (2, None)]
 
 
 def test_nodes_are_removed_with_all_below_them():

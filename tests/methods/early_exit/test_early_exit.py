@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bench_core import Task
 
 SEEDS = st.integers(0, 2**32)
-RULES = ("score", "rank", "capacity", "proximity", "class")
+RULES = ("score", "rank", "capacity", "proximity", "class", "sentinel")
 RANKING_RULES = ("score", "rank", "capacity", "proximity")
 
 
@@ -28,7 +28,7 @@ RANKING_RULES = ("score", "rank", "capacity", "proximity")
 def test_who_leaves_where_and_for_what_is_the_rules_meaning(seed, kind, grouped, classes):
     rng = np.random.default_rng(seed)
     model = random_exits(rng, kind, outputs=3 if classes and kind == "class" else 1)
-    features = random_features(rng, grouped)
+    features = random_features(rng, grouped or kind == "sentinel")
     n = len(features)
     found = list(model.predict_path(features))
     assert [p.point for p in found] == [*model.points, model.full]

@@ -1,53 +1,17 @@
-"""lear: its sentinels document by document, its labels and inputs by hand, its bills."""
+"""lear: its labels, its inputs, and the sentinels that it keeps."""
 
 import numpy as np
 import pytest
 from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from bench_models.staged.exits import ExitModel, ExitRule
 from helpers.boosted_cases import examples, path, prices
 from helpers.cronus_cases import Fixed
-from helpers.exit_cases import check_scores, walk_documents
 from helpers.fakes import FakeContext
 from helpers.random_trees import random_ensemble
-from helpers.staged_cases import D, random_features, random_prices
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from helpers.staged_cases import D
 
 from bench_core import Examples, Prices, Queries, Task, UsageError
-
-SEEDS = st.integers(0, 2**32)
-
-
-def random_lear(rng):
-    trees = int(rng.integers(2, 8))
-    ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4)
-    inner = sorted(set(rng.integers(0, trees, size=2).tolist()))
-    least = rng.uniform(0.2, 0.9, size=2)
-    judges = tuple(random_ensemble(rng, trees=3, features=4, leaves=4) for _ in inner)
-    return ExitModel(
-        chain=prefix_chain(ensemble, [*inner, trees], random_prices(rng), {}),
-        rule=ExitRule("sentinel", np.tile(least[:, None], len(judges)), classifiers=judges),
-        points=[{"threshold": 0}, {"threshold": 1}],
-        full={"trees": trees},
-    )
-
-
-@settings(max_examples=100, deadline=None)
-@given(SEEDS)
-def test_who_goes_on_and_what_judging_costs_is_the_definition(seed):
-    rng = np.random.default_rng(seed)
-    model = random_lear(rng)
-    features = random_features(rng)
-    for p, prediction in enumerate(model.predict_path(features)):
-        expected = walk_documents(model, features, p if p < 2 else None)
-        bill = prediction.bills["path"]
-        bought = [set(np.flatnonzero(row).tolist()) for row in bill.acquired.unpack()]
-        assert bought == [d.sensors for d in expected]
-        assert np.asarray(bill.splits).tolist() == [d.splits for d in expected]
-        assert np.asarray(bill.trees).tolist() == [d.trees for d in expected]
-        check_scores(model, features, prediction.scores, expected)
 
 
 def fitted(train, base, at=None, **how):

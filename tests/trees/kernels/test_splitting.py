@@ -64,12 +64,6 @@ def test_skipped_features_never_hold_the_best_split(channels, unit, l2, share):
     assert (left_out > 100) == (unit == 2.0**-30)
 
 
-def test_eight_codes_stand_in_a_word_lowest_first():
-    codes = np.arange(1, 10, dtype=np.uint8)[:, None]
-    words = pack(codes)
-    assert [hex(int(w)) for w in words[:, 0]] == ["0x807060504030201", "0x9"]
-
-
 @pytest.mark.parametrize("d", [1, 7, 8, 9, 17])
 def test_codes_come_back_from_words(d):
     codes = np.random.default_rng(d).integers(0, 256, (d, 30)).astype(np.uint8)
