@@ -74,6 +74,19 @@ class ValuedRun:
                 )
             )
 
+    def answer(self, learner, *points, units=1000, **more):
+        """One trial of points (number of wrong units, cost), the same on validation and on test."""
+        quality = np.stack([right(wrong, units) for wrong, _ in points])
+        cost = np.outer([cost for _, cost in points], np.ones(units))
+        self.add(learner, [quality] * 2, [cost] * 2, **more)
+
+    def answer_constantly(self, wrong):
+        """The constant as the only point of a trial, wrong on so many units."""
+        self.answer("constant", (wrong, 0.0))
+        for k in (-1, -2):
+            self.rows[k]["point"] = '{"constant": 1}'
+            self.kept[k] = replace(self.kept[k], settings=({"constant": 1},))
+
     @property
     def frame(self):
         return pd.DataFrame(self.rows)
@@ -100,6 +113,11 @@ class ValuedRun:
             wanted = one.split, one.trial.dataset, learner or one.trial.learner
             if wanted == (split, dataset, one.trial.learner):
                 yield one
+
+
+def right(wrong, units=1000):
+    """1 for each unit but the first ``wrong``."""
+    return (np.arange(units) >= wrong).astype(float)
 
 
 def learner_of(rng, skill, cost, units):

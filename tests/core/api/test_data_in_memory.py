@@ -25,10 +25,11 @@ from bench_core import (
     Splits,
     Task,
 )
-from bench_core.api.arguments import _groups, costs_of, request_of
+from bench_core.api.arguments import costs_of, request_of
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import array_splits
+from bench_core.splits import SPLITS
 
 N = 60
 NAMES = ["a", "b", "c"]
@@ -61,7 +62,15 @@ FORMS = {
     "objects": (X.astype(object), Y.astype(object)),
     "a column as y": (X, pd.DataFrame({"outcome": Y}, index=range(100, 100 + N))),
     "another index": (pd.DataFrame(X, index=range(100, 100 + N)), pd.Series(Y)),
+    "sparse": (csr_array(X), Y),
 }
+
+
+def assert_same(one, two):
+    """Equal cells and labels in every part."""
+    for name in SPLITS:
+        np.testing.assert_array_equal(getattr(one, name).X, getattr(two, name).X)
+        np.testing.assert_array_equal(getattr(one, name).y, getattr(two, name).y)
 
 
 def test_a_plan_shows_itself_in_one_line():
@@ -71,11 +80,8 @@ def test_a_plan_shows_itself_in_one_line():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_numbers_are_the_same_data(form):
-    kept, wanted = array_splits(*FORMS[form]), array_splits(X, Y)
-    for name in ("train", "valid", "test"):
-        one, two = getattr(kept, name), getattr(wanted, name)
-        np.testing.assert_array_equal(one.X, two.X)
-        np.testing.assert_array_equal(one.y, two.y)
+    kept = array_splits(*FORMS[form])
+    assert_same(kept, array_splits(X, Y))
     assert kept.task == Task.BINARY
 
 
@@ -103,23 +109,17 @@ def _mixed():
 
 
 def _in_polars(columns):
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    grade = polars.Series([*columns["grade"]], dtype=polars.Categorical)
-    return polars.DataFrame(
+    grade = pl.Series([*columns["grade"]], dtype=pl.Categorical)
+    return pl.DataFrame(
         {**{name: [*cells] for name, cells in columns.items()}, "grade": grade}, strict=False
-    ).with_columns(polars.col("number").fill_nan(None))
-
-
-def _in_arrow(columns):
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    return arrow.Table.from_pandas(pd.DataFrame(columns), preserve_index=False)
+    ).with_columns(pl.col("number").fill_nan(None))
 
 
 VISITS = TableOptions(drop=("visit",))
 LIBRARIES = {
     "polars": _in_polars,
     "polars, lazy": lambda columns: _in_polars(columns).lazy(),
-    "arrow": _in_arrow,
+    "arrow": lambda columns: pa.Table.from_pandas(pd.DataFrame(columns), preserve_index=False),
 }
 
 
@@ -130,10 +130,7 @@ def test_a_frame_of_any_library_is_its_pandas_twin(library):
     assert kept.names == wanted.names
     assert "colour=red" in kept.names
     assert "grade=30" in kept.names
-    for name in ("train", "valid", "test"):
-        one, two = getattr(kept, name), getattr(wanted, name)
-        np.testing.assert_array_equal(one.X, two.X)
-        np.testing.assert_array_equal(one.y, two.y)
+    assert_same(kept, wanted)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -149,22 +146,13 @@ def test_a_served_model_takes_a_frame_of_any_library(library, home):
 
 
 def test_labels_and_queries_are_series_of_any_library():
-    polars = pytest.importorskip("polars", reason="polars is not installed")
     plain = array_splits(X, IDS % 3, queries=IDS)
-    columns = {f"x{j}": polars.Series(X[:, j]) for j in range(3)}
-    made = array_splits(columns, polars.Series(IDS % 3), queries=polars.Series(IDS))
-    for name in ("train", "valid", "test"):
-        one, two = getattr(made, name), getattr(plain, name)
-        np.testing.assert_array_equal(one.X, two.X)
-        np.testing.assert_array_equal(one.y, two.y)
-        np.testing.assert_array_equal(one.queries.sizes, two.queries.sizes)
-
-
-def test_a_sparse_matrix_is_its_dense_numbers():
-    dense = np.nan_to_num(X)
-    np.testing.assert_array_equal(
-        array_splits(csr_array(dense), Y).train.X, array_splits(dense, Y).train.X
-    )
+    columns = {f"x{j}": pl.Series(X[:, j]) for j in range(3)}
+    made = array_splits(columns, pl.Series(IDS % 3), queries=pl.Series(IDS))
+    assert_same(made, plain)
+    for name in SPLITS:
+        sizes = (getattr(one, name).queries.sizes.tolist() for one in (made, plain))
+        assert next(sizes) == next(sizes)
 
 
 def test_cells_that_a_sparse_matrix_does_not_store_are_missing_on_demand():
@@ -255,11 +243,6 @@ def test_workers_of_their_own_open_data_by_its_path(home):
     result = run(FRAME, Y, costs={"a": 1, "b": 2, "c": 3}, executor="local", name="visits")
     assert result.counts == {"ok": 1}
     assert set(result.frame()["dataset"]) == {"visits"}
-
-
-def test_whole_numbers_count_the_columns_of_an_array_from_0(home):
-    made = plan(X, Y, costs={0: 1, 1: 2, 2: 30})
-    assert next(iter(made.costs.values())).state()["sensor"].tolist() == [1, 2, 30]
 
 
 def test_splits_are_taken_as_they_are(home):
@@ -356,8 +339,7 @@ def test_a_column_of_text_is_one_sensor_as_in_a_file(kind, tmp_path):
     assert set(made.names) == {*NAMES, "level=low", "level=mid", "level=high"}
     assert made.origins == same.origins == (*NAMES, *["level"] * 3)
     assert made.prices.sensors == 4
-    for part in ("train", "valid", "test"):
-        np.testing.assert_array_equal(getattr(made, part).X, getattr(same, part).X)
+    assert_same(made, same)
     assert [np.isnan(every(made, name)).sum() for name in made.names[3:]] == [1, 1, 1]
 
 
@@ -540,19 +522,19 @@ def test_a_request_is_refused_in_the_words_of_python(home):
     refused("data='nowhere': unknown", bench_core.run, request=request, progress=False)
 
 
-def test_a_list_of_columns_is_a_group_of_a_run():
-    for given, text in (([["a", "b"]], "a,b"), ([("a", "b:5")], "a,b:5")):
-        asked = request_of({"groups": given}, FRAME, Y)
-        assert asked.groups == (text,)
-        assert sorted(asked.data[0].splits[0].prices.sensor) == [1, 5 if ":" in text else 1]
-        assert request_of({"groups": given, "data": "a.csv"}).groups == (text,)
+@pytest.mark.parametrize(
+    ("given", "text"), [([["a", "b"]], "a,b"), ([("a", "b:5")], "a,b:5"), ("a,b:5", "a,b:5")]
+)
+def test_a_list_of_columns_is_a_group_of_a_run(given, text):
+    asked = request_of({"groups": given}, FRAME, Y)
+    assert asked.groups == (text,)
+    assert sorted(asked.data[0].splits[0].prices.sensor) == [1, 5 if ":" in text else 1]
+    assert request_of({"groups": given, "data": "a.csv"}).groups == (text,)
 
 
-def test_groups_are_texts_or_lists_of_columns():
-    assert _groups("a,b:5") == ("a,b:5",)
-    assert _groups([["a", "b"], "c_*"]) == ("a,b", "c_*")
-    for alone in ("a", ["a", "b"], [["a"], "b,c"]):
-        refused("'a' is one column|groups=[['a', 'b']]", _groups, alone)
+@pytest.mark.parametrize("alone", ["a", ["a", "b"], [["a"], "b,c"]])
+def test_a_group_of_one_column_is_refused(alone):
+    refused("'a' is one column|groups=[['a', 'b']]", request_of, {"groups": alone}, FRAME, Y)
 
 
 PRICED = pd.DataFrame({"test": ["b", "c", "a"], "fee": [5.0, 2.5, 11.0]})

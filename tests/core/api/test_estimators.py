@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from helpers.kit import refused
 from helpers.toys import Prefix, Stacked
@@ -22,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import bench_core
 from bench_core import (
     Acquired,
     Bill,
@@ -56,41 +58,33 @@ N = 300
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(N, 3))
 SIGNAL = X[:, 0] + 1.5 * X[:, 2]
+POSITIVE = (SIGNAL > 0).astype(int)
+ILL = np.where(SIGNAL > 0, "ill", "well")
+GRADES, QUERIES = np.clip(np.round(SIGNAL + 1), 0, 4), np.repeat(np.arange(60), 5)
 COSTS = [1.0, 5.0, 20.0]
 GRID = {"parameters": {"trees": 15, "tradeoff": [0.1, 1.0]}}
 
 
-def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said():
-    y = np.where(SIGNAL > 0, "ill", "well")
-    for budget, kind in ((2.0, "cap"), (2.0, "mean"), (None, "mean")):
-        fitted = BudgetedClassifier(budget=budget, budget_kind=kind, costs=COSTS, **GRID).fit(
-            X[:200], y[:200], X[200:], y[200:]
-        )
-        paid = fitted.row_costs(X[200:])
-        stated = paid.mean() if kind == "mean" else paid.max()
-        assert fitted.cost_ == pytest.approx(stated)
-        assert fitted.quality_ == fitted.score(X[200:], y[200:])
-        assert set(fitted.predict(X)) <= {"ill", "well"}
-        if budget is not None:
-            assert fitted.cost_ <= budget
-    assert fitted.cost_ > 20  # without a limit the costly feature is bought
-
-
-def test_the_positive_class_is_1_for_the_learner_and_classes_stay_sorted(monkeypatch):
+@pytest.fixture
+def trained(monkeypatch):
+    """What was trained so far: for each fit its learner, its splits and more, in a list."""
     seen = []
 
-    def spy(learner, splits, *more):
-        seen.append((splits.train.y, splits.valid.y))
-        return fit_in_process(learner, splits, *more)
+    def counted(*arguments):
+        seen.append(arguments)
+        return fit_in_process(*arguments)
 
-    monkeypatch.setattr("bench_core.api.budget_choice.fit_in_process", spy)
+    monkeypatch.setattr("bench_core.api.budget_choice.fit_in_process", counted)
+    return seen
+
+
+def test_the_positive_class_is_1_for_the_learner_and_classes_stay_sorted(trained):
     y = np.where(SIGNAL > 0.5, "ill", "well")
     fitted = BudgetedClassifier(costs=COSTS, positive="ill", **FAST)
     fitted.fit(X[:200], y[:200], X[200:], y[200:])
-    assert [labels.tolist() for labels in seen[0]] == [
-        (y[:200] == "ill").tolist(),
-        (y[200:] == "ill").tolist(),
-    ]
+    _, splits, *_ = trained[0]
+    assert splits.train.y.tolist() == (y[:200] == "ill").tolist()
+    assert splits.valid.y.tolist() == (y[200:] == "ill").tolist()
     assert fitted.classes_.tolist() == ["ill", "well"]
     assert fitted.score(X[200:], y[200:]) == fitted.quality_ > 0.85
     assert ((fitted.predict_proba(X)[:, 0] > 0.5) == (fitted.predict(X) == "ill")).all()
@@ -105,13 +99,12 @@ def test_times_in_seconds_stay_apart_in_float32():
 
 def test_within_a_mean_budget_the_best_single_point_answers_a_row_alike_anywhere():
     """The path of ``Prefix`` buys columns 0, 2 and 1, so its points cost 1, 21 and 26."""
-    y = np.where(SIGNAL > 0, "ill", "well")
     for budget, spent in ((25.0, 21.0), (6.5, 1.0), (0.5, 0.0)):
         cheapest = (
             "budget 0.5: every row gets the same answer; .* features 1 of toy-prefix, costs 1$"
         )
         with nullcontext() if spent else pytest.warns(UserWarning, match=cheapest):
-            fitted = BudgetedClassifier(Prefix(), budget=budget, costs=COSTS).fit(X, y)
+            fitted = BudgetedClassifier(Prefix(), budget=budget, costs=COSTS).fit(X, ILL)
         assert fitted.cost_ == spent
         assert set(fitted.row_costs(X)) == {spent}
         whole = fitted.decision_function(X)
@@ -122,10 +115,9 @@ def test_within_a_mean_budget_the_best_single_point_answers_a_row_alike_anywhere
 
 @pytest.mark.parametrize("budget", [0, 3.0, 6.0, 21.5, None])
 def test_a_cap_holds_for_every_row_that_is_predicted(budget):
-    y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(budget=budget, budget_kind="cap", costs=COSTS, **GRID)
     with nullcontext() if budget != 0 else pytest.warns(UserWarning, match="cap 0: every row"):
-        fitted.fit(X[:200], y[:200])
+        fitted.fit(X[:200], ILL[:200])
     others = RNG.normal(size=(500, 3)) * 3
     paid = fitted.row_costs(others)
     if budget is not None:
@@ -135,29 +127,25 @@ def test_a_cap_holds_for_every_row_that_is_predicted(budget):
     alone = np.concatenate([fitted.predict(row[None]) for row in others[:20]])
     np.testing.assert_array_equal(alone, fitted.predict(others)[:20])
     if budget == 0:  # nothing can be bought: the more frequent class
-        assert set(fitted.predict(others)) == {max(*y[:200], key=[*y[:200]].count)}
+        assert fitted.purchases_ == {}
+        assert set(fitted.predict(others)) == {max(*ILL[:200], key=[*ILL[:200]].count)}
 
 
-def test_a_cap_is_what_a_run_measures_under_it(tmp_path, monkeypatch):
-    import bench_core
-
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run whose validation rows are its test rows."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    y = (SIGNAL > 0).astype(int)
-    half = (X[:200], y[:200]), (X[200:], y[200:])
-    fitted = BudgetedClassifier(Half(0.1), budget=6, budget_kind="cap", costs=COSTS)
-    fitted.fit(*half[0], *half[1])
-    run = bench_core.run(
-        *half[0],
-        valid=half[1],
-        test=half[1],
-        costs=COSTS,
-        learners=[Half(0.1)],
-        caps=6,
-        executor="inline",
-        progress=False,
-        store=tmp_path / "x.db",
+    how = {"executor": "inline", "progress": False, "store": tmp_path / "x.db"}
+    return lambda train, valid, **more: bench_core.run(
+        *train, valid=valid, test=valid, **how, **more
     )
-    best = run.best(6, "cap")
+
+
+def test_a_cap_is_what_a_run_measures_under_it(run):
+    halves = (X[:200], POSITIVE[:200]), (X[200:], POSITIVE[200:])
+    fitted = BudgetedClassifier(Half(0.1), budget=6, budget_kind="cap", costs=COSTS)
+    fitted.fit(*halves[0], *halves[1])
+    best = run(*halves, costs=COSTS, learners=[Half(0.1)], caps=6).best(6, "cap")
     assert (best.quality, best.cost) == pytest.approx(
         (fitted.quality_, fitted.row_costs(X[200:]).mean())
     )
@@ -199,12 +187,11 @@ def test_a_point_within_the_cap_is_used_alone_if_the_path_begins_above_it():
 
 
 def test_a_ranker_keeps_a_cap():
-    queries, grades = np.repeat(np.arange(60), 5), np.clip(np.round(SIGNAL + 1), 0, 4)
     how = {"trees": 15, "tradeoff": 1.0}
     ranker = BudgetedRanker(costs=COSTS, budget=6, budget_kind="cap", parameters=how)
-    ranker.fit(X, grades, queries)
-    assert ranker.row_costs(X, queries).max() <= 6
-    assert ranker.score(X, grades, queries) > 0.6
+    ranker.fit(X, GRADES, QUERIES)
+    assert ranker.row_costs(X, QUERIES).max() <= 6
+    assert ranker.score(X, GRADES, QUERIES) > 0.6
 
 
 CITIES = np.where(SIGNAL > 0.5, "Ulm", np.where(X[:, 1] > 0, "Bonn", "Kiel"))
@@ -219,28 +206,15 @@ def applicants():
     return frame
 
 
-def test_a_frame_with_text_is_encoded_as_by_a_run(tmp_path, monkeypatch):
-    import bench_core
-
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    frame, y = applicants(), np.where(SIGNAL > 0, "ill", "well")
+def test_a_frame_with_text_is_encoded_as_by_a_run(run):
+    frame = applicants()
     costs = {"age": 1, "weight": 5, "scan": 20, "city": 2, "job": 3}
-    half = (frame[:200], y[:200]), (frame[200:], y[200:])
+    halves = (frame[:200], ILL[:200]), (frame[200:], ILL[200:])
     fitted = BudgetedClassifier("gbrt", costs=costs, parameters={"trees": 15}, budget=26)
-    fitted.fit(*half[0], *half[1])
-    run = bench_core.run(
-        *half[0],
-        valid=half[1],
-        test=half[1],
-        costs=costs,
-        learners={"gbrt": {"trees": 15}},
-        executor="inline",
-        progress=False,
-        store=tmp_path / "x.db",
-    )
-    best = run.best(26)
+    fitted.fit(*halves[0], *halves[1])
+    best = run(*halves, costs=costs, learners={"gbrt": {"trees": 15}}).best(26)
     assert (best.quality, best.cost) == pytest.approx((fitted.quality_, fitted.cost_))
-    assert fitted.row_costs(half[1][0]).mean() == pytest.approx(fitted.cost_)
+    assert fitted.row_costs(frame[200:]).mean() == pytest.approx(fitted.cost_)
     assert fitted.n_features_in_ == 5
     assert fitted.feature_names_in_.tolist() == [*frame]
     assert dict(zip(frame, fitted.feature_costs_, strict=True)) == costs
@@ -254,25 +228,23 @@ def test_integers_beyond_numpys_are_read_and_one_column_is_no_table():
         model.fit(pd.Series(["yes", "no"] * 60), range(120))
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_frames_of_other_libraries_are_fitted_alike(library):
-    module = pytest.importorskip(library, reason=f"{library} is not installed")
-    frame, y = applicants().astype({"job": "str"}), (SIGNAL > 0).astype(int)
-    other = module.from_pandas(frame) if library == "polars" else module.Table.from_pandas(frame)
+FORMS = {
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+    "mapping": lambda frame: {name: frame[name].tolist() for name in frame},
+    "records": lambda frame: frame.to_dict("records"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_in_any_form_is_fitted_as_its_frame(form):
+    frame = applicants().astype({"job": "str"})
     one, two = (
-        BudgetedClassifier(costs=[1, 5, 20, 2, 3], **FAST).fit(t, y) for t in (frame, other)
+        BudgetedClassifier(costs=[1, 5, 20, 2, 3], **FAST).fit(table, POSITIVE)
+        for table in (frame, FORMS[form](frame))
     )
-    assert one.predict_proba(frame).tolist() == two.predict_proba(other).tolist()
-    mapped = {name: frame[name].tolist() for name in frame}
-    assert one.predict_proba(mapped).tolist() == two.predict_proba(other).tolist()
-
-
-def test_a_list_of_rows_is_fitted_as_its_frame():
-    frame, y = applicants().astype({"job": "str"}), (SIGNAL > 0).astype(int)
-    rows = frame.to_dict("records")
-    one, two = (BudgetedClassifier(**FAST).fit(t, y) for t in (frame, rows))
-    assert one.predict_proba(frame).tolist() == two.predict_proba(rows).tolist()
-    assert one.predict(frame[3:4]).tolist() == two.predict(rows[3:4]).tolist()
+    for rows in (frame, frame[3:4]):
+        assert one.predict_proba(rows).tolist() == two.predict_proba(FORMS[form](rows)).tolist()
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -333,12 +305,10 @@ def test_a_weight_counts_copies():
         two.fit(X[rows], y[rows], X[200:], y[200:])
         np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), rtol=1e-9)
         assert (one.cost_, one.quality_) == pytest.approx((two.cost_, two.quality_))
-    ranker = BudgetedRanker(costs=COSTS, **FAST)
-    grades, queries = np.clip(np.round(SIGNAL + 1), 0, 4), np.repeat(np.arange(60), 5)
-    one = ranker.fit(X, grades, queries, X, grades, queries, sample_weight=np.full(N, 2))
-    scores = one.predict(X, queries)
-    two = ranker.fit(*(np.repeat(v, 2, axis=0) for v in (X, grades, queries)), X, grades, queries)
-    np.testing.assert_allclose(scores, two.predict(X, queries), rtol=1e-9)
+    ranker, rows = BudgetedRanker(costs=COSTS, **FAST), (X, GRADES, QUERIES)
+    scores = ranker.fit(*rows, *rows, sample_weight=np.full(N, 2)).predict(X, QUERIES)
+    two = ranker.fit(*(np.repeat(part, 2, axis=0) for part in rows), *rows)
+    np.testing.assert_allclose(scores, two.predict(X, QUERIES), rtol=1e-9)
     half = {"sample_weight": np.full(N, 0.5)}
     refused("sample_weight|0.5", BudgetedClassifier(**FAST).fit, X, y, **half, error=ValueError)
 
@@ -355,39 +325,16 @@ def test_purchases_are_the_shares_of_the_validation_rows_that_buy():
     assert paid == pytest.approx(fitted.cost_)
 
 
-@pytest.mark.filterwarnings("ignore:.*every row gets the same answer")
-def test_budgets_below_every_purchase_are_searched_too():
-    y = np.where(SIGNAL > 0, "ill", "well")
-    estimator = BudgetedClassifier("gbrt", costs=[30, 50, 20], parameters={"trees": 5})
-    for kind in ("mean", "cap"):
-        grid = {"budget": [0, 1, 60], "budget_kind": [kind]}
-        search = GridSearchCV(estimator, grid, cv=2, error_score="raise").fit(X, y)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        parameters = GridSearchCV(estimator, {"parameters": [{"trees": 2}, {"trees": 5}]}, cv=2)
-        assert parameters.fit(X, y).best_params_["parameters"]["trees"] in (2, 5)
-        nothing = clone(estimator).set_params(budget=0, budget_kind=kind).fit(X, y)
-        assert (nothing.cost_, nothing.purchases_) == (0, {})
-        assert {*nothing.predict(X)} == {max(*y, key=[*y].count)}
-
-
-def test_a_grid_is_searched_and_the_best_setting_kept():
-    grid = {"trees": 15, "tradeoff": [0.001, 1.0]}
-    y = (SIGNAL > 0).astype(int)
-    cheap = BudgetedClassifier(costs=COSTS, budget=2, parameters=grid).fit(X, y)
-    whole = BudgetedClassifier(costs=COSTS, parameters=grid).fit(X, y)
-    assert cheap.cost_ <= 2 < whole.cost_
-    assert cheap.quality_ <= whole.quality_
-
-
 def test_rows_of_a_query_may_be_anywhere():
-    queries = np.repeat(np.arange(60), 5)
-    grades = np.clip(np.round(SIGNAL + 1), 0, 4)
-    ranker = BudgetedRanker(costs=COSTS, **FAST).fit(X, grades, queries)
+    ranker = BudgetedRanker(costs=COSTS, **FAST).fit(X, GRADES, QUERIES)
     order = RNG.permutation(N)
-    scores, shuffled = ranker.predict(X, queries), ranker.predict(X[order], queries[order])
-    np.testing.assert_array_equal(scores[order], shuffled)
-    assert ranker.score(X[order], grades[order], queries[order]) == ranker.score(X, grades, queries)
-    assert ranker.score(X, grades, queries) > 0.8
+    mixed = X[order], QUERIES[order]
+    assert ranker.predict(*mixed).tolist() == ranker.predict(X, QUERIES)[order].tolist()
+    bought = ranker.row_purchases(*mixed).to_numpy()
+    assert bought.tolist() == ranker.row_purchases(X, QUERIES).to_numpy()[order].tolist()
+    assert (bought @ COSTS).tolist() == ranker.row_costs(*mixed).tolist()
+    score = ranker.score(X, GRADES, QUERIES)
+    assert ranker.score(X[order], GRADES[order], QUERIES[order]) == score > 0.8
 
 
 @dataclass(frozen=True)
@@ -398,10 +345,9 @@ class Half(Prefix):
 
 
 def test_a_learner_may_be_an_instance_with_what_it_stands_on():
-    y = (SIGNAL > 0).astype(int)
-    own = BudgetedClassifier(Half(0.1), costs=COSTS).fit(X, y)
-    assert own.score(X, y) > 0.8
-    stacked = BudgetedClassifier(Stacked(base=Half(0.1)), costs=COSTS).fit(X, y)
+    own = BudgetedClassifier(Half(0.1), costs=COSTS).fit(X, POSITIVE)
+    assert own.score(X, POSITIVE) > 0.8
+    stacked = BudgetedClassifier(Stacked(base=Half(0.1)), costs=COSTS).fit(X, POSITIVE)
     np.testing.assert_array_equal(own.predict(X), stacked.predict(X))  # half the log-odds
 
 
@@ -430,10 +376,16 @@ def test_what_cannot_be_used_is_a_value_error_of_one_line(options, message):
     refused(message, estimator.fit, X, (SIGNAL > 0).astype(int), error=ValueError)
 
 
-def test_tasks_that_a_learner_cannot_do_are_refused():
-    three = X, np.arange(N) % 3
-    refused("not multiclass", BudgetedClassifier(Prefix()).fit, *three, error=ValueError)
+def test_what_does_not_go_with_the_data_is_refused():
+    fit, three = BudgetedClassifier(Prefix()).fit, np.arange(N) % 3
+    refused("not multiclass", fit, X, three, error=ValueError)
     refused("y holds grades|from 0", BudgetedRanker(**FAST).fit, X, SIGNAL, error=ValueError)
+    fit, y = BudgetedClassifier(metric="auc", **FAST).fit, (np.arange(N) < 150).astype(int)
+    refused("auc|validation part|one class|use more", fit, X, y, X[:9], y[:9], error=ValueError)
+    # a transformer's price among those of columns
+    fit = BudgetedRegressor(costs={"a": 1, "place": 5}, **FAST).fit
+    words = "not used: 'place'|verbose_feature_names_out=True"
+    refused(words, fit, pd.DataFrame(X, columns=["a", "b", "c"]), SIGNAL, error=ValueError)
 
 
 @dataclass
@@ -452,8 +404,7 @@ class Spied:
 
 
 def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen():
-    y = np.where(SIGNAL > 0, "ill", "well")
-    fitted = BudgetedClassifier(Prefix(), budget=21.5, costs=COSTS).fit(X, y)
+    fitted = BudgetedClassifier(Prefix(), budget=21.5, costs=COSTS).fit(X, ILL)
     assert fitted.position_ == 1  # of three points, after which columns 0 and 2 are bought
     many = RNG.normal(size=(20_000, 3))
     whole = fitted.decision_function(many), fitted.row_costs(many)
@@ -478,20 +429,6 @@ def test_integers_that_float64_makes_equal_are_refused(start):
         refused(f"X, column {name} holds integers beyond 2^53", fit, table, y, error=ValueError)
     apart = pd.DataFrame({"id": numbers - np.uint64(start)})
     assert BudgetedClassifier(**FAST).fit(apart, y).n_features_in_ == 1
-
-
-def test_a_metric_that_the_validation_part_does_not_define_is_named():
-    y = (np.arange(N) < 150).astype(int)
-    fit = BudgetedClassifier(metric="auc", **FAST).fit
-    refused("auc|validation part|one class|use more", fit, X, y, X[:9], y[:9], error=ValueError)
-
-
-def test_a_price_of_a_transformer_asks_for_its_names_in_those_of_columns():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    fit = BudgetedRegressor(costs={"a": 1, "place": 5}, **FAST).fit
-    refused(
-        "not used: 'place'|verbose_feature_names_out=True", fit, frame, SIGNAL, error=ValueError
-    )
 
 
 def test_the_metric_may_be_an_object():
@@ -535,29 +472,15 @@ def test_a_constant_that_nothing_beats_is_warned_of_with_the_cheapest_point():
     BudgetedClassifier(LearnsWrong(), costs=[2.0]).fit(noise, y)  # without a budget, no warning
 
 
-@pytest.fixture
-def trained(monkeypatch):
-    """The number of settings trained so far, in a list."""
-    seen = []
-
-    def counted(*arguments):
-        seen.append(arguments[0])
-        return fit_in_process(*arguments)
-
-    monkeypatch.setattr("bench_core.api.budget_choice.fit_in_process", counted)
-    return seen
-
-
 @pytest.mark.parametrize("kind", ["mean", "cap"])
 def test_one_fit_holds_all_budgets(trained, kind):
-    y = np.where(SIGNAL > 0, "ill", "well")
     how = {"costs": COSTS, **GRID}
-    whole = BudgetedClassifier(**how).fit(X, y)
+    whole = BudgetedClassifier(**how).fit(X, ILL)
     assert len(trained) == 2
     for budget in (2.0, 6.0, None):
         other = whole.at(budget, kind)
         assert len(trained) == 2
-        fresh = BudgetedClassifier(budget=budget, budget_kind=kind, **how).fit(X, y)
+        fresh = BudgetedClassifier(budget=budget, budget_kind=kind, **how).fit(X, ILL)
         del trained[2:]
         assert other.get_params() == fresh.get_params()
         assert (other.point_, other.cost_, other.quality_) == (
@@ -576,7 +499,6 @@ def test_one_fit_holds_all_budgets(trained, kind):
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_grid_search_over_budgets_trains_once_for_each_other_setting(trained, inside):
-    y = (SIGNAL > 0).astype(int)
     model = BudgetedClassifier("gbrt", costs=COSTS)
     name = "budgetedclassifier__" if inside else ""
     grid = {
@@ -588,10 +510,10 @@ def test_a_grid_search_over_budgets_trains_once_for_each_other_setting(trained, 
         make_pipeline(StandardScaler(), model) if inside else model,
         {f"{name}{key}": values for key, values in grid.items()},
         cv=3,
-    ).fit(X, y)
+    ).fit(X, POSITIVE)
     assert len(trained) == 2 * 3 + 1  # settings by folds, and the best on all rows
     assert len(search.cv_results_["params"]) == 12
-    alone = clone(search.best_estimator_).fit(X, y)
+    alone = clone(search.best_estimator_).fit(X, POSITIVE)
     assert alone.predict(X).tolist() == search.predict(X).tolist()
 
 
@@ -639,13 +561,6 @@ def test_purchases_of_rows_add_up_to_their_costs(kind):
     assert (bought.to_numpy() @ COSTS).tolist() == fitted.row_costs(frame).tolist()
 
 
-def test_purchases_of_rows_of_queries_are_in_the_callers_order():
-    queries, grades = np.arange(N) % 60, np.clip(np.round(SIGNAL + 1), 0, 4)
-    ranker = BudgetedRanker("gbrt", costs=COSTS, parameters={"trees": 15}).fit(X, grades, queries)
-    bought = ranker.row_purchases(X, queries)
-    assert (bought.to_numpy() @ COSTS).tolist() == ranker.row_costs(X, queries).tolist()
-
-
 SERVED = [
     ("gbrt", {"trees": 12}),
     ("cegb", {"trees": 12, "tradeoff": 0.1}),
@@ -670,7 +585,8 @@ def test_an_exported_model_answers_and_pays_as_the_estimator(
     fitted = BudgetedClassifier(
         learner, budget=budget, budget_kind=kind, parameters=parameters, **how
     ).fit(frame, y)
-    for model in (fitted.export(), load(_exported(fitted, tmp_path / "model"))):
+    fitted.export(tmp_path / "model")
+    for model in (fitted.export(), load(tmp_path / "model")):
         answers = model.predict_rows(frame)
         scores = fitted.decision_function(frame)  # of "well", the second class
         np.testing.assert_allclose(-answers.scores, scores, rtol=1e-9, atol=1e-9)
@@ -684,17 +600,11 @@ def test_an_exported_model_answers_and_pays_as_the_estimator(
         assert (answers.spent <= (budget or 1e9) * (1 + 1e-9)).all() or kind == "mean"
 
 
-def _exported(fitted, folder):
-    fitted.export(folder)
-    return folder
-
-
 def test_what_cannot_be_exported_is_a_value_error(tmp_path):
-    y = (SIGNAL > 0).astype(int)
-    fitted = BudgetedClassifier(LearnsCostlyFirst(), costs=COSTS).fit(X, y)
+    fitted = BudgetedClassifier(LearnsCostlyFirst(), costs=COSTS).fit(X, POSITIVE)
     refused("costly-first|CostlyFirst|'program'", fitted.export, error=ValueError)
     (tmp_path / "mine.txt").write_text("")
-    fitted = BudgetedClassifier("gbrt", parameters={"trees": 2}).fit(X, y)
+    fitted = BudgetedClassifier("gbrt", parameters={"trees": 2}).fit(X, POSITIVE)
     refused("contains other files|new folder", fitted.export, tmp_path, error=ValueError)
     with pytest.raises(NotFittedError):
         BudgetedClassifier().export()

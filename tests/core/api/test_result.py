@@ -97,12 +97,6 @@ def test_at_a_budget_only_what_it_affords_counts(result):
     assert (at[at["budget"] == 0]["accuracy"] == share).all()
     # no mixture with the constant: a column costs at least 1
     assert (at[at["budget"] == 0.5]["accuracy"] == share).all()
-    within = rows[(rows["split"] == "valid") & (rows["cost"] <= 30)]
-    tested = rows[rows["split"] == "test"].set_index(["learner", "params", "point"])["accuracy"]
-    for learner, points in within.groupby("learner", observed=True):
-        first = points.sort_values(["accuracy", "cost"], ascending=[False, True]).iloc[0]
-        own = at[(at["learner"] == learner) & (at["budget"] == 30)]["accuracy"].item()
-        assert own == tested[learner, first["params"], first["point"]]
 
 
 def test_the_best_of_a_learner_is_its_own(result):
@@ -150,19 +144,6 @@ def test_the_best_says_that_its_quality_falls_on_test(result, home):
     turned = bench_core.run(X, np.where(parts == "test", 1 - Y, Y), split=parts, **TOYS)
     for best in (turned.best(), turned.best(math.inf)):
         assert f"; {best.learner} falls on test by more than chance" in repr(best)
-
-
-def test_a_curve_has_the_steps_of_a_learners_best_points(result):
-    rows = result.frame().query("learner == 'toy-stacked'")
-    valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))
-    best, steps = -math.inf, []
-    for point, row in valid.sort_values("cost", kind="stable").iterrows():
-        if row["accuracy"] > best:
-            best = row["accuracy"]
-            reached = test.loc[point]
-            steps.append((row["cost"], reached["cost"], reached["accuracy"]))
-    curve = result.curve("toy-stacked")
-    assert [*zip(curve["budget"], curve["cost"], curve["accuracy"], strict=True)] == steps
 
 
 def test_pairs_and_curves_are_frames(result):
@@ -229,6 +210,12 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.at([]), "budgets is empty: give costs per row"),
         (lambda r: r.best(math.inf).export(__file__), ": a file; name an empty or a new folder"),
         (lambda r: r.best(5, budget_kind="median"), "unknown kind 'median'"),
+        (lambda r: r.best(keep=1.5), "keep: '1.5' is not a share: write 99% or 0.99"),
+        (lambda r: r.features(budget=3, keep=0.9), "budget and keep: give only one of them"),
+        (
+            lambda r: r.features("toy-prefix", quality=2),
+            "toy-prefix is sure to reach accuracy 2 on",
+        ),
     ],
 )
 def test_what_cannot_be_answered_is_one_line(call, message, result):

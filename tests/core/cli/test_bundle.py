@@ -111,23 +111,6 @@ def test_options_that_the_bundle_decides_are_refused(moved, bench):
     assert (refused.status, "--seeds: run.zip decides it" in refused.err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("letters", None, "give data by --data, suites by --suite"),
-        ("run.zip", b"text", "not a bundle of a run"),
-        ("none.zip", None, "not a bundle of a run"),
-    ],
-)
-def test_what_is_not_a_bundle_is_said_in_one_line(elsewhere, bench, name, content, said):
-    if content:
-        Path(name).write_bytes(content)
-    refused = bench("run", name)
-    assert refused.status == 2
-    assert refused.err.count("\n") == 1
-    assert said in refused.err
-
-
 def test_a_file_of_the_same_name_is_not_overwritten(moved, bench):
     (moved / "run").mkdir()
     (moved / "run" / "costs.csv").write_text("a,1\n")

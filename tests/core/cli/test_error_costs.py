@@ -178,22 +178,6 @@ def test_an_error_may_cost_what_its_row_says(again):
     assert free["total_cost"].to_numpy() == pytest.approx(constant, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("--label label --error-costs column:price", "unknown column 'price'"),
-        ("--error-costs 5 --label f0 --task regression", "regression, which has no classes"),
-        ("--label label --metric total_cost", "needs costs of errors: --error-costs COSTS"),
-    ],
-)
-def test_bad_costs_are_refused_in_one_line(again, words, line):
-    _, bench = again
-    label = () if "--label" in words else ("--label", "label")
-    ended = bench("run", "--data", "data.csv", *label, *LEARN, *words.split())
-    assert ended.status == 2
-    assert line in ended.err.splitlines()[-1], ended.err
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_python_takes_a_frame_and_names_the_same_model(k, elsewhere):
     rows = table(k).drop(columns="loss")

@@ -128,8 +128,6 @@ def test_folds_and_fractions_are_described(home, bench):
     assert table("x")["folds"] == 4
     assert table("x")["split"] == [0.65, 0.1, 0.25]
     assert bench("plan", "-l", "constant", "--folds", "0-3").status == 0
-    refused = bench("init", "x.csv", "--name", "z", "--cv", "4", "--split", "split")
-    assert "--cv divides one file: leave out --split" in refused.err
 
 
 QUICK = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")

@@ -2,11 +2,8 @@
 
 import csv
 import json
-import os
-import pty
 import re
 import sqlite3
-import subprocess
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
@@ -14,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers import toys
-from helpers.commands import BENCH, DATA, QUICK, write_csv
+from helpers.commands import DATA, QUICK, write_csv
 from pyarrow import parquet
 
 from bench_core import UsageError, load_run
@@ -185,35 +182,9 @@ def test_a_store_by_itself_imports_no_plugin(bench, done):
     assert "add -p mine" in refused.err
 
 
-def on_a_terminal(material, *words, columns, **environment):
-    """What the command writes when stdout and stderr are a terminal that many columns wide."""
-    control, terminal = pty.openpty()
-    variables = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", **environment}
-    process = subprocess.Popen(
-        [str(BENCH), *words],
-        cwd=material,
-        stdout=terminal,
-        stderr=terminal,
-        stdin=subprocess.DEVNULL,
-        env=variables,
-    )
-    os.close(terminal)
-    said = b""
-    while True:
-        try:
-            piece = os.read(control, 1 << 16)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        said += piece
-    os.close(control)
-    process.wait(timeout=60)
-    return said.decode()
-
-
-def test_a_terminal_sees_bars_and_colours(material):
-    said = on_a_terminal(material, "run", *ONE, columns=100)
+def test_a_terminal_sees_bars_and_colours(on_terminal, material, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    said = "".join(on_terminal("run", *ONE))
     assert "all jobs" in said
     assert "\x1b[1m" in said
 

@@ -6,11 +6,9 @@ import math
 import re
 from statistics import NormalDist
 
-import numpy as np
 import pandas as pd
 import pytest
 from helpers.commands import QUICK
-from helpers.kit import refused
 
 import bench_core
 from bench_core.leaderboard import assembly, selection
@@ -83,13 +81,6 @@ def test_best_is_the_cheapest_that_is_sure_to_keep_the_share(done, bench, share)
         assert bench("best").out.endswith(f"\n{ended.out}")  # below the conclusion
 
 
-def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
-    board = bench("report").out
-    cells = row_of(bench("best").out, "toy")
-    line = next(line for line in board.splitlines() if line.startswith("toy  "))
-    assert {cells[2].rstrip("*"), cells[3]} <= {*re.split(r" {2,}", line)}
-
-
 @pytest.fixture
 def lost(monkeypatch):
     """All savings are refuted on test."""
@@ -154,14 +145,6 @@ def test_a_learner_that_is_not_sure_is_likely(done, bench):
     beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
     assert chance == f"{beyond:.0%} sure"
     assert set(sure(quality=0.85)) == {"toy"}
-
-
-def test_a_quality_is_reached_at_the_least_cost(done, bench):
-    ended = bench("best", "--quality", "0.6")
-    assert "least cost that is sure to reach accuracy 0.6" in ended.out
-    for name, (cost, *_) in sure(quality=0.6).items():
-        assert row_of(ended.out, name)[2] == "yes"
-        assert float(row_of(ended.out, name)[4]) == pytest.approx(cost, abs=0.005)
 
 
 @pytest.mark.parametrize("words", [("--keep", "99%"), ("--budget", "16")])
@@ -252,13 +235,6 @@ def test_pairs_are_compared_where_both_keep_the_share(points, bench):
     assert float(ratio[2]) <= float(ratio[1])
 
 
-def test_python_refuses_in_its_own_words(done):
-    result = bench_core.load_run()
-    refused("keep: '1.5' is not a share: write 99% or 0.99", result.best, keep=1.5)
-    refused("budget and keep: give only one of them", result.features, budget=3, keep=0.9)
-    refused("toy is sure to reach accuracy 2 on validation (0.", result.features, "toy", quality=2)
-
-
 def test_without_a_reference_a_line_names_the_remedy(bench, material):
     assert bench("run", *QUICK, "-l", "toy").status == 0
     ended = bench("best", "--keep", "99%")
@@ -278,10 +254,3 @@ def test_a_budget_above_every_point_is_said_to_limit_no_learner(points, bench):
     words = "this budget limits no learner"
     assert f"{words}: none costs more than {most:.2f}" in bench("best", "--budget", "1000").out
     assert words not in bench("best", "--budget", str(most - 0.01)).out
-
-
-def test_a_share_that_the_constant_has_costs_nothing(points, bench):
-    share = np.round(0.4 * points["accuracy"].min() / points["accuracy"].max(), 3)
-    ended = bench("best", "--keep", str(share))
-    assert "the best constant already reaches" in ended.out
-    assert "on validation, at no cost" in ended.out

@@ -9,7 +9,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.conclusion import least_difference, normal_range, over_datasets
+from bench_core.leaderboard.conclusion import least_difference, normal_range
 
 
 def made(run, store=True, info=None):
@@ -173,27 +173,6 @@ def test_a_curve_without_a_reference_has_no_area():
     board = made(run)
     assert board.costs is None
     assert all(math.isnan(one.area.value) and not one.saved.tier for one in board.rows)
-
-
-def many(datasets, gap):
-    rng = np.random.default_rng(4)
-    found = []
-    for d in range(datasets):
-        run = ValuedRun()
-        for learner, skill in (("gbrt", 0.8), ("good", 0.8 + gap), ("fair", 0.8)):
-            run.add(learner, *learner_of(rng, [skill], [10], 200), dataset=f"d{d}")
-        found += boards(run.info, run.frame)
-    return found
-
-
-def test_ranks_over_data_sets_have_tiers_of_their_spread():
-    names, ranked = over_datasets(many(12, 0.3))
-    assert names == tuple(f"d{k}" for k in range(12))
-    assert (ranked[0].learner, ranked[0].tier) == ("good", 1)
-    assert ranked[0].mean == 1
-    assert ranked[0].ranks == (1, 1)
-    assert {one.tier for one in ranked[1:]} == {2}
-    assert ranked[1].mean + ranked[2].mean == pytest.approx(5)
 
 
 @pytest.mark.parametrize("count", [2, 5, 30])

@@ -9,7 +9,7 @@ import pytest
 from helpers import example
 from helpers.levels import of_units_alone
 from helpers.points import frame, rows
-from helpers.valued_run import ValuedRun, learner_of
+from helpers.valued_run import ValuedRun, right
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards, likely
@@ -147,33 +147,19 @@ def test_brief_budgets_have_the_qualities_of_whole_ones():
     np.testing.assert_allclose(brief[budget], chosen[budget].quality, rtol=1e-6)
 
 
-def right(wrong, units=1000):
-    """Right on all units but these."""
-    return (~np.isin(np.arange(units), [*wrong])).astype(float)
-
-
-def answers(*wrong, units=1000):
-    """Points that are wrong on these units of both splits."""
-    return [np.stack([right(one, units) for one in wrong])] * 2
-
-
-def prices(*costs, units=1000):
-    return [np.outer(costs, np.ones(units))] * 2
-
-
 def paired():
     """The reference errs on 10 of 1000 rows, so that the target is 980.1 right ones. ``mine`` errs
     on the same and 8 more, or 2 more."""
     run = ValuedRun()
-    run.add("gbrt", answers(range(10)), prices(100.0))
-    run.add("mine", answers(range(18), range(12)), prices(10.0, 20.0))
+    run.answer("gbrt", (10, 100.0))
+    run.answer("mine", (18, 10.0), (12, 20.0))
     return run
 
 
 def errors_beyond(more):
     """By how many standard errors a learner that errs on ``more`` rows beyond the reference's 10
     exceeds the target."""
-    gain = right(range(10 + more)) - 0.99 * right(range(10))
+    gain = right(10 + more) - 0.99 * right(10)
     return gain.mean() / (gain.std(ddof=1) / 1000**0.5)
 
 
@@ -194,9 +180,8 @@ def test_the_cheapest_sure_point_is_chosen_and_no_cheaper_one_that_may_miss():
 def test_where_no_point_is_sure_the_likeliest_has_its_probability(more, repeats):
     run = ValuedRun()
     for seed in range(repeats):
-        run.add("gbrt", answers(range(10)), prices(100.0), seed=seed)
-        worse, price = answers(range(40), range(10 + more)), prices(5.0, 10.0)
-        run.add("mine", worse, price, seed=seed)
+        run.answer("gbrt", (10, 100.0), seed=seed)
+        run.answer("mine", (40, 5.0), (10 + more, 10.0), seed=seed)
     draws = of_run(run)
     chosen = draws.chosen([KEEP])[0][KEEP]
     mine = draws.names.index("mine")
@@ -212,8 +197,8 @@ def test_where_no_point_is_sure_the_likeliest_has_its_probability(more, repeats)
 def test_a_learner_sure_in_one_repeat_and_not_in_the_other_is_likely_on_average():
     run = ValuedRun()
     for seed, more in enumerate((2, 8)):
-        run.add("gbrt", answers(range(10)), prices(100.0), seed=seed)
-        run.add("mine", answers(range(10 + more)), prices(10.0), seed=seed)
+        run.answer("gbrt", (10, 100.0), seed=seed)
+        run.answer("mine", (10 + more, 10.0), seed=seed)
     (board,) = boards(run.info, run.frame, run, resamples=RESAMPLES)
     (mine,) = [one for one in board.rows if one.learner == "mine"]
     assert (mine.reached, bool(mine.cheap)) == (1, False)
@@ -221,17 +206,10 @@ def test_a_learner_sure_in_one_repeat_and_not_in_the_other_is_likely_on_average(
     assert mine.likely.probability == pytest.approx(expected)
 
 
-def with_constant(run, quality):
-    run.add("constant", quality, prices(0.0))
-    for k in (-1, -2):
-        run.rows[k]["point"] = '{"constant": 1}'
-        run.kept[k] = replace(run.kept[k], settings=({"constant": 1},))
-
-
 @pytest.mark.parametrize(("wrong", "measured"), [(12, False), (18, True)])
 def test_no_saving_is_measured_where_the_constant_is_sure_to_reach_the_target(wrong, measured):
     run = paired()
-    with_constant(run, answers(range(wrong)))
+    run.answer_constantly(wrong)
     draws = of_run(run)
     chosen = draws.chosen([KEEP])[0][KEEP]
     of = {name: bool(chosen.sure[0, k]) for k, name in enumerate(draws.names)}
@@ -323,28 +301,10 @@ def test_a_mean_saving_needs_a_sure_point_in_every_repeat():
     assert found == pytest.approx({"cegb": math.nan, "gbrt": 1}, nan_ok=True)
 
 
-def test_a_learner_that_lacks_a_repeat_is_not_compared_and_has_the_mean_of_its_own():
-    rng, run = np.random.default_rng(1), ValuedRun()
-    for seed in (0, 1):
-        run.add("gbrt", *learner_of(rng, [0.9], [10], 50), seed=seed)
-        if not seed:
-            run.add("mine", *learner_of(rng, [0.9, 0.95], [1, 2], 50), seed=seed)
-    draws = of_run(run)
-    mine, whole = draws.names.index("mine"), draws.names.index("gbrt")
-    assert draws.places == [whole]
-    assert draws.there.tolist() == [[True, True], [k == whole for k in range(2)]]
-    chosen = draws.chosen([NO_LIMIT])[0][NO_LIMIT]
-    mean = draws.mean(chosen.quality)
-    test = [one.metric.mean(axis=1) for one in run.kept if one.split == "test"]
-    assert mean[whole] == pytest.approx(np.mean([test[0][0], test[2][0]]))
-    assert mean[mine] == pytest.approx(test[1][1])
-    assert chosen.row[1, mine] == -1
-
-
 def test_a_run_that_lacks_the_values_of_a_repeat_has_no_draws():
     run = ValuedRun()
     for seed in (0, 1):
-        run.add("gbrt", answers([1]), prices(1.0), seed=seed)
+        run.answer("gbrt", (1, 1.0), seed=seed)
     run.kept = [one for one in run.kept if one.trial.seed == 0]
     draws = of_run(run)
     assert (draws.places, draws.note) == ([], NO_VALUES)
@@ -354,7 +314,7 @@ def test_a_run_that_lacks_the_values_of_a_repeat_has_no_draws():
 @pytest.mark.parametrize("undefined", [["test"], ["valid", "test"]])
 def test_a_metric_that_is_undefined_on_a_split_has_no_draws(undefined):
     run = ValuedRun()
-    run.add("gbrt", answers([1], units=20), prices(1.0, units=20))
+    run.answer("gbrt", (1, 1.0), units=20)
     for row in run.rows:
         row["accuracy"] = math.nan if row["split"] in undefined else row["accuracy"]
     run.kept = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,15 +61,3 @@ def test_a_board_says_what_each_learner_lacks_at_its_budgets_and_caps(run) -> No
     assert abs(known["to optimum <= 2"].value(told)) < 0.05  # 2000 rows, four standard errors
     lacks = known["to optimum <= 0.5"].value(buys_nothing)
     assert lacks == pytest.approx(0.5 + 0.45 / 4 - buys_nothing.best.quality)
-
-
-def test_the_same_stands_in_every_format(run, tmp_path: Path) -> None:
-    (board,) = boards(run.info, run._rows)
-    quality = {row.learner: row for row in board.rows}["constant"].best.quality
-    shown = f"{0.95 - quality:.4f}"
-    for name in ("board.json", "board.csv"):
-        text = run.report(tmp_path / name).read_text()
-        assert "to optimum" in text
-        assert shown.rstrip("0") in text
-    table = run.board(columns=["to optimum"]).set_index("learner")
-    assert table.loc["constant", "to optimum"] == pytest.approx(0.95 - quality)

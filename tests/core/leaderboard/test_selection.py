@@ -1,12 +1,11 @@
 """The answers of a data set at any limit: their order, their figures and the reasons."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from helpers.points import frame, rows
-from helpers.valued_run import ValuedRun
+from helpers.valued_run import ValuedRun, right
 
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
@@ -15,19 +14,6 @@ from bench_core.leaderboard.selection import Choice
 from bench_core.results.budgets import Budget, Target
 
 KEEP = Target(0.99)
-UNITS = 1000
-
-
-def right(wrong):
-    """Right on all units but the first ``wrong``."""
-    return (np.arange(UNITS) >= wrong).astype(float)
-
-
-def add(run, learner, *points, seed=0, **more):
-    """Points as (number of wrong rows, cost), the same on validation and test."""
-    quality = np.stack([right(wrong) for wrong, _ in points])
-    cost = np.outer([cost for _, cost in points], np.ones(UNITS))
-    run.add(learner, [quality] * 2, [cost] * 2, seed=seed, **more)
 
 
 def choice_of(run, store=True):
@@ -41,10 +27,10 @@ def names(answers):
 def three():
     """A target of 980.1 right rows: 12 wrong ones are sure to keep it, 18 are likely."""
     run = ValuedRun()
-    add(run, "gbrt", (12, 60.0), (10, 100.0))
-    add(run, "cheap", (12, 20.0), (30, 1.0))
-    add(run, "dear", (11, 50.0))
-    add(run, "likely", (18, 5.0))
+    run.answer("gbrt", (12, 60.0), (10, 100.0))
+    run.answer("cheap", (12, 20.0), (30, 1.0))
+    run.answer("dear", (11, 50.0))
+    run.answer("likely", (18, 5.0))
     return run
 
 
@@ -78,9 +64,9 @@ def test_answers_and_boards_agree():
 
 def test_where_no_learner_is_sure_to_save_the_reference_is_the_answer():
     run = ValuedRun()
-    add(run, "gbrt", (10, 100.0))
-    add(run, "mine", (18, 5.0))  # likely
-    add(run, "equal", (10, 100.0))
+    run.answer("gbrt", (10, 100.0))
+    run.answer("mine", (18, 5.0))  # likely
+    run.answer("equal", (10, 100.0))
     answers = choice_of(run).at(KEEP)
     assert names(answers)[0] == "gbrt"
     assert answers.reason == "no learner is sure to keep 99% of gbrt's accuracy for less than gbrt"
@@ -91,8 +77,8 @@ def test_where_no_learner_is_sure_to_save_the_reference_is_the_answer():
 def test_a_dominated_learner_is_never_first():
     """The cost of both on test is in the other order than on validation."""
     run = ValuedRun()
-    add(run, "gbrt", (10, 100.0))
-    ones = np.ones((1, UNITS))
+    run.answer("gbrt", (10, 100.0))
+    ones = np.ones((1, 1000))
     run.add("better", [right(10)[None]] * 2, [19 * ones, 21 * ones])
     run.add("worse", [right(11)[None]] * 2, [20 * ones, 20 * ones])
     answers = choice_of(run).at(KEEP)
@@ -104,18 +90,6 @@ def test_a_dominated_learner_is_never_first():
     }
     (board,) = boards(run.info, run.frame, run)
     assert board.answer.learner == "better"
-
-
-def test_a_saving_that_test_refutes_is_never_first():
-    run = ValuedRun()
-    add(run, "gbrt", (10, 100.0))
-    add(run, "honest", (10, 50.0))
-    ones = np.ones((1, UNITS))
-    run.add("lucky", [right(11)[None], right(300)[None]], [ones] * 2)
-    answers = choice_of(run).at(KEEP)
-    assert names(answers)[0] == "honest"
-    assert answers.found[-1].learner == "lucky"
-    assert answers.found[-1].saved.lost
 
 
 def test_without_values_of_each_row_a_lower_cost_is_a_saving():
@@ -140,10 +114,10 @@ def test_within_a_budget_the_best_on_validation_comes_first():
 def test_learners_that_lack_a_repeat_come_last():
     run = ValuedRun()
     for seed in (0, 1):
-        add(run, "gbrt", (10, 100.0), seed=seed)
-        add(run, "mine", (10, 50.0), seed=seed)
+        run.answer("gbrt", (10, 100.0), seed=seed)
+        run.answer("mine", (10, 50.0), seed=seed)
         if seed:
-            add(run, "half", (5, 5.0), seed=seed)
+            run.answer("half", (5, 5.0), seed=seed)
     choice = choice_of(run)
     for limit in (KEEP, NO_LIMIT, Target(0.98, "quality")):
         found = choice.at(limit).found
@@ -191,10 +165,7 @@ def test_why_no_point_reaches_a_target():
     assert choice_of(run).why_not(KEEP).startswith("the run has no reference with a result")
     assert choice_of(run).at(KEEP).found == []
     free = three()
-    add(free, "constant", (10, 0.0))
-    for k in (-1, -2):
-        free.rows[k]["point"] = '{"constant": 1}'
-        free.kept[k] = replace(free.kept[k], settings=({"constant": 1},))
+    free.answer_constantly(10)
     words = "the best constant already reaches 99% of gbrt's accuracy on validation, at no cost"
     assert choice_of(free).why_not(KEEP) == words
     assert choice_of(free).usual().reason == f"{words}; shown is the best at any cost"
@@ -203,8 +174,8 @@ def test_why_no_point_reaches_a_target():
 def test_one_repeat_is_taken_by_seed_and_fold():
     run = ValuedRun()
     for seed, cost in ((0, 50.0), (1, 40.0)):
-        add(run, "gbrt", (10, 100.0), seed=seed)
-        add(run, "mine", (10, cost), seed=seed)
+        run.answer("gbrt", (10, 100.0), seed=seed)
+        run.answer("mine", (10, cost), seed=seed)
     (first, _) = choice_of(run).at(KEEP).found
     assert first.pick.cost == 45
     assert first.of_repeat()["test_cost"] == 50
@@ -230,11 +201,11 @@ def test_under_a_cap_the_points_measured_under_it_are_answers():
 
 def test_where_another_model_beats_the_sure_one_on_validation_the_reason_says_so():
     """Two learners are right for the same share of rows; only one is right for gbrt's rows."""
-    run, right = ValuedRun(), (np.arange(200) >= 10).astype(float)[None]
-    for name, answers, price in (("gbrt", right, 20.0), ("cegb", right, 10.0),
-                                 ("cheap", right[:, ::-1], 5.0)):  # fmt: skip
-        cost = np.full((1, 200), price)
-        run.add(name, (answers, answers), (cost, cost))
+    run = ValuedRun()
+    run.answer("gbrt", (10, 20.0), units=200)
+    run.answer("cegb", (10, 10.0), units=200)
+    others = right(10, 200)[None, ::-1]
+    run.add("cheap", [others] * 2, [np.full((1, 200), 5.0)] * 2)
     answers = Choice(run.info, run, run.frame, "d").usual()
     assert answers.found[0].learner == "gbrt"
     assert answers.reason == (

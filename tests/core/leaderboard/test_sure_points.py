@@ -92,12 +92,10 @@ PLATEAUS = (0.97, 0.98, 0.985, 0.99, 0.995, 1.0, 1.005, 1.01, 1.02)
 
 
 class Held(NamedTuple):
-    """Shares of boards: with a sure point, and of these with the quality in truth; and the largest
-    share, among the worlds, of boards with a sure point that lacks it."""
+    """Shares of boards: with a sure point, and of these with the quality in truth."""
 
     sure: float
     right: float
-    wrong: float
 
 
 def held(points, rows, boards):
@@ -106,15 +104,8 @@ def held(points, rows, boards):
     worlds = [World(points, rows, top, plateau) for top in TOPS for plateau in PLATEAUS]
     each = -(-boards // len(worlds))
     found = np.array([[simulated(rng, world) for _ in range(each)] for world in worlds])
-    made = []
-    for values, who in zip(np.moveaxis(found, 2, 0), ("reference", "learner"), strict=True):
-        wrong = (values == 0).mean(axis=1).max() if who == "learner" else (values == 0).mean()
-        made.append(Held((~np.isnan(values)).mean(), np.nanmean(values), float(wrong)))
-        print(
-            f"{points:>4} points {rows:>5} rows, {who:<9}: sure {made[-1].sure:.3f} "
-            f"held {made[-1].right:.3f} wrong {made[-1].wrong:.3f}",
-            flush=True,
-        )
+    made = [Held((~np.isnan(v)).mean(), np.nanmean(v)) for v in np.moveaxis(found, 2, 0)]
+    print(f"{points:>4} points {rows:>5} rows, reference and learner: {made}", flush=True)
     return made
 
 

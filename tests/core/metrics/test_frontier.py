@@ -82,7 +82,7 @@ def test_the_cheapest_allowed_point_is_that_of_a_loop(draws, code):
         assert found == min(kept, key=lambda i: (one[i], i), default=-1)
 
 
-def test_points_with_nan_are_never_chosen():
+def test_points_with_nan_are_never_chosen_nor_is_any_where_there_are_none():
     cost = np.array([np.nan, 1, 2, 3])
     quality = np.array([9, np.nan, 1, 2])
     assert frontier(cost, quality).tolist() == [2, 3]
@@ -91,35 +91,23 @@ def test_points_with_nan_are_never_chosen():
     assert cheapest(cost[None], quality[None] >= 1).tolist() == [2]
     assert cheapest(cost[None], quality[None] > 9).tolist() == [-1]
     assert frontier(cost * np.nan, quality).tolist() == []
-
-
-def test_no_points_give_nothing():
-    none = np.zeros(0)
-    assert frontier(none, none).tolist() == []
-    assert np.isnan(taken(np.ones((3, 0)), np.full(3, -1))).tolist() == [True] * 3
-
-
-def test_a_point_of_infinite_loss_is_worse_than_any_other():
+    assert frontier(cost[:0], quality[:0]).tolist() == []
+    assert np.isnan(taken(np.ones((3, 0)), np.full(3, -1))).all()
     assert frontier(np.array([1.0, 2]), np.array([np.inf, 5]), False).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("best", "higher", "target"),
-    [(0.8, True, 0.792), (2.0, False, 2 / 0.99), (-1.0, True, -1.01), (0.0, True, 0.0)],
+    [
+        (0.8, True, 0.792),
+        (2.0, False, 2 / 0.99),
+        (-1.0, True, -1.01),
+        (-0.99, False, -0.98),
+        (0.0, True, 0.0),
+    ],
 )
 def test_99_percent_of_the_best_by_hand(best, higher, target):
     assert share_of(best, 0.99, higher) == pytest.approx(target)
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_the_whole_of_the_best_is_the_best(higher):
-    assert [share_of(best, 1, higher) for best in (0.8, -2.0, 0.0)] == [0.8, -2.0, 0.0]
-
-
-@given(st.floats(-10, 10), st.floats(0.01, 1), st.booleans())
-def test_reaching_a_share_is_never_harder_than_reaching_the_best(best, share, higher):
-    target = share_of(best, share, higher)
-    assert target <= best if higher else target >= best
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.1, np.nan])

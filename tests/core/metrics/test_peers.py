@@ -26,6 +26,7 @@ from bench_core import Queries
 from bench_core.metrics import parse_metric
 
 K = (1, 3, 5, 10)
+BINARY = (("precision", "P"), ("ap", "AP"))
 
 
 @pytest.fixture(scope="module")
@@ -78,17 +79,17 @@ def ir_measures_values(spelling, split, labels):
     return out
 
 
-@pytest.mark.parametrize("k", K)
-@pytest.mark.parametrize(("family", "peer"), [("precision", "P"), ("ap", "AP")])
-def test_binary_metrics_equal_ir_measures(family, peer, k, split):
-    theirs = ir_measures_values(f"{peer}@{k}", split, split[1])
-    np.testing.assert_allclose(ours(f"{family}@{k}", split), theirs, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("family", "peer"), [("ap", "AP"), ("mrr", "RR")])
-def test_metrics_without_a_cut_off_equal_ir_measures(family, peer, split):
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [
+        *((f"{family}@{k}", f"{peer}@{k}") for k in K for family, peer in BINARY),
+        ("ap", "AP"),
+        ("mrr", "RR"),
+    ],
+)
+def test_binary_metrics_equal_ir_measures(name, peer, split):
     theirs = ir_measures_values(peer, split, split[1])
-    np.testing.assert_allclose(ours(family, split), theirs, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ours(name, split), theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("k", K)

@@ -13,6 +13,7 @@ from bench_core.api import plan
 from bench_core.planning.plan import typical_seconds
 
 PLUGINS = ("helpers.toys",)
+PRICES = "2\n1\n2\n5\n10\n20\n"
 
 
 def made(**options):
@@ -56,10 +57,6 @@ def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite):
     assert all(t.stand_in for t in p.trials)
 
 
-def test_strict_data_makes_an_absent_file_an_error(suite):
-    refused("files are not in|licensed.txt|show toy-lic", made, suite="toys", strict_data=True)
-
-
 def test_two_accountings_are_two_boards_of_the_same_fits(suite):
     suite.write_text('accounting = ["model", "path"]\n' + suite.read_text())
     p, path = made(suite="toys"), "toy-rank(accounting=path)"
@@ -89,17 +86,11 @@ def test_what_is_asked_for_twice_is_there_once(home):
         data=["toy-rank", "toy-rank"],
         learners=["toy-stacked", "toy-stacked"],
         metrics=["ndcg@5", "ndcg@05"],
-        seeds=[3, 3],
+        seeds=np.array([3, 3]),
         folds=[0, 0],
     )
     assert twice.datasets == once.datasets
     assert [t.key for t in twice.trials] == [t.key for t in once.trials]
-
-
-def test_seeds_of_numpy_are_those_of_python(home):
-    one = made(data="toy-rank", learners="toy-stacked", seeds=np.arange(2))
-    two = made(data="toy-rank", learners="toy-stacked", seeds=[0, 1])
-    assert [t.key for t in one.trials] == [t.key for t in two.trials]
 
 
 def test_titles_name_what_differs_within_a_grid(home):
@@ -243,17 +234,20 @@ def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(home, monk
     assert found[0] != found[1]
 
 
-def test_equal_rows_under_another_name_have_results_of_their_own(home):
-    table = "a,label\n" + "".join(f"{i % 7},{i % 3 % 2}\n" for i in range(60))
-    planned = []
-    for name in ("one.csv", "two.csv"):
-        (home / name).write_text(table)
-        planned.append(plan(data=name, learners="gbrt"))
-    one, two = (p.trials[0] for p in planned)
+@pytest.mark.parametrize(
+    ("name", "columns", "fitted_anew"), [("two.csv", "a,b", False), ("one.csv", "b,a", True)]
+)
+def test_equal_rows_under_another_name_have_results_of_their_own(name, columns, fitted_anew, home):
+    """Of a file, or of columns, whose names a learner may read."""
+    rows, planned = "".join(f"{i % 7},{i % 5},{i % 3 % 2}\n" for i in range(60)), []
+    for file, names in (("one.csv", "a,b"), (name, columns)):
+        (home / file).write_text(f"{names},label\n{rows}")
+        planned.append(plan(data=file, learners="gbrt").trials[0])
+    one, two = planned
     assert one.fingerprint == two.fingerprint
-    assert one.fit == two.fit
+    assert (one.fit != two.fit) is fitted_anew
     assert one.key != two.key
-    assert two.dataset == "two.csv"
+    assert two.dataset == name
 
 
 @pytest.mark.parametrize(
@@ -264,29 +258,16 @@ def test_equal_rows_under_another_name_have_results_of_their_own(home):
         {"seeds": 1},
         {"folds": 1},
         {"metrics": "precision@5"},
+        {"costs": "costs.txt"},
     ],
 )
 def test_what_a_fit_depends_on_changes_its_key(home, options):
+    (home / "costs.txt").write_text(PRICES)
     assert keys()[0] != keys(**options)[0]
 
 
-def test_columns_that_change_their_names_are_other_data_to_a_learner_that_may_read_names(home):
-    rows = "".join(f"{i % 7},{i % 5},{i % 3 % 2}\n" for i in range(60))
-    planned = []
-    for names in ("a,b", "b,a"):
-        (home / "mine.csv").write_text(f"{names},label\n{rows}")
-        planned.append(plan(data="mine.csv", learners="gbrt").trials[0])
-    assert planned[0].fingerprint == planned[1].fingerprint
-    assert planned[0].fit != planned[1].fit
-
-
-def test_other_prices_change_the_fit_key(home):
-    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
-    assert keys()[0] != keys(costs="costs.txt")[0]
-
-
 def test_a_cost_file_reaches_the_trials(home):
-    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    (home / "costs.txt").write_text(PRICES)
     p = made(data="toy-rank", learners="toy-prefix", costs="costs.txt")
     assert p.datasets[0].price_of_everything == 40.0
     assert p.datasets[0].cheapest_price == 1.0
@@ -435,13 +416,17 @@ def test_a_unit_trains_nothing_anew(home):
     assert {trial.unit for trial in named.trials} == {"euro"}
 
 
-def of_several(suite, more=""):
-    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "letters", "miniboone"]')
-    suite.write_text(more + text)
+BOTH, SEVERAL = '["toy-rank", "toy-binary"]', '["toy-rank", "letters", "miniboone"]'
+
+
+def on(suite, datasets, head="", own=""):
+    """Give the suite these data sets, a line, and tables of its own."""
+    text = suite.read_text().replace('["toy-licensed"]', datasets)
+    suite.write_text(head + text.replace("[[claims]]", f"{own}[[claims]]"))
 
 
 def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(suite):
-    of_several(suite)
+    on(suite, SEVERAL)
     p = made(suite="toys")
     assert [d.name for d in p.datasets] == ["toy-rank"]
     assert p.absent == ("letters", "miniboone")
@@ -452,20 +437,23 @@ def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(s
     assert "\n" not in line
 
 
-def test_a_suite_none_of_whose_data_sets_is_there_is_an_error(suite):
-    suite.write_text(suite.read_text().replace('["toy-licensed"]', '["letters", "miniboone"]'))
-    refused("suite toys has no data|letters (letter-recognition.data)", made, suite="toys")
-
-
-def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite):
-    of_several(suite)
-    refused("no file MiniBooNE", made, suite="toys", data="miniboone")
-    refused("no file letter", made, suite="toys", strict_data=True)
+@pytest.mark.parametrize(
+    ("datasets", "options", "words"),
+    [
+        ('["toy-licensed"]', {"strict_data": True}, "files are not in|licensed.txt|show toy-lic"),
+        (SEVERAL, {"strict_data": True}, "no file letter"),
+        (SEVERAL, {"data": "miniboone"}, "no file MiniBooNE"),
+        ('["letters", "miniboone"]', {}, "toys has no data|letters (letter-recognition.data)"),
+        (BOTH, {"folds": 1}, "toy-binary|fold 0, not 1"),
+    ],
+)
+def test_data_that_are_asked_for_are_not_skipped(suite, datasets, options, words):
+    on(suite, datasets)
+    refused(words, made, suite="toys", **options)
 
 
 def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite):
-    text = suite.read_text().replace('["toy-licensed"]', '["toy-licensed", "toy-binary"]')
-    suite.write_text("stand_ins = false\n" + text)
+    on(suite, '["toy-licensed", "toy-binary"]', "stand_ins = false\n")
     p = made(suite="toys", metrics="accuracy")
     assert [d.name for d in p.datasets] == ["toy-binary"]
     assert p.absent == ("toy-licensed",)
@@ -480,18 +468,15 @@ toy-stacked = false
 
 
 def test_folds_of_a_suite_are_those_that_the_data_set_has(suite):
-    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
-    suite.write_text("folds = [0, 1, 2]\n" + text)
+    on(suite, BOTH, "folds = [0, 1, 2]\n")
     found = {(t.dataset, t.fold) for t in made(suite="toys").trials}
     assert found == {("toy-rank", 0), ("toy-rank", 1), ("toy-binary", 0)}
-    refused("toy-binary|fold 0, not 1", made, suite="toys", folds=1)
     suite.write_text(suite.read_text().replace("folds = [0, 1, 2]", "folds = [1]"))
     refused("toy-binary|fold 0, not 1", made, suite="toys")
 
 
 def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite):
-    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
-    suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
+    on(suite, BOTH, own=ON)
     found = {
         (t.dataset, t.learner, t.params.get("tradeoff"), t.params.get("shrink"))
         for t in made(suite="toys").trials
@@ -503,8 +488,7 @@ def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite):
 
 
 def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named(suite):
-    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
-    suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
+    on(suite, BOTH, own=ON)
     whole = made(suite="toys")
     assert whole.warnings == ()
     assert ("toy-rank", "toy-stacked") not in {(t.dataset, t.learner) for t in whole.trials}

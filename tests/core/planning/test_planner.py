@@ -7,7 +7,9 @@ from importlib.metadata import version
 from typing import ClassVar
 
 import pytest
+from helpers import example
 from helpers.kit import refused
+from helpers.stores import FIT, TRIAL
 from helpers.toys import Prefix
 
 import bench_core
@@ -26,7 +28,6 @@ from bench_core.planning.plan import (
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import load_registry
-from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store import Store
 
 PLUGINS = ("helpers.toys",)
@@ -159,13 +160,6 @@ def test_the_run_is_named_by_suite_or_data_and_by_what_decides_its_results(suite
     assert run() == run(workers=3) != run(metrics="ndcg@3")
 
 
-def test_a_request_of_ones_own_is_not_changed(home):
-    request = RunRequest(data=("toy-rank", "toy-rank"), learners=("toy-prefix",), plugins=PLUGINS)
-    before = replace(request)
-    assert len(make_plan(request, load_registry(PLUGINS)).datasets) == 1
-    assert request == before
-
-
 def with_executor(suite, executor):
     suite.write_text(f'executor = "{executor}"\n{suite.read_text()}')
 
@@ -197,18 +191,15 @@ def test_a_run_goes_where_its_suite_says(suite, monkeypatch):
     assert Store("results/bench.db").info().request["executor"] == "inline"
 
 
-def made_of_ranking(**options):
-    return plan(plugins=PLUGINS, **{"data": "toy-rank", **options})
-
-
 def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(home, monkeypatch):
-    asked = {"learners": ["toy-stacked", "toy-prefix"], "reference": "toy-stacked"}
-    p = made_of_ranking(**asked)
+    learners = ["toy-stacked", "toy-prefix"]
+    asked = {"data": "toy-rank", "learners": learners, "reference": "toy-stacked"}
+    p = made(**asked)
     rows = p.datasets[0].rows["train"]
     assert p.datasets[0].reference == "toy-stacked"
     for most, splits in ((rows, ("train", "valid", "test")), (rows - 1, ("valid", "test"))):
         monkeypatch.setattr(planner, "CHEAP_TRAINING_ROWS", most)
-        found = {t.learner: t.splits for t in made_of_ranking(**asked).trials}
+        found = {t.learner: t.splits for t in made(**asked).trials}
         assert found == {"toy-stacked": splits, "toy-prefix": ("valid", "test")}
 
 
@@ -220,7 +211,7 @@ def test_a_trial_says_whether_learners_trained_on_other_prices_than_it_is_billed
         ("costs.txt", "sensor", False),
         ("query.json", "per-query", True),
     ):
-        trials = made_of_ranking(learners="toy-stacked", costs=costs).trials
+        trials = made(data="toy-rank", learners="toy-stacked", costs=costs).trials
         assert [(t.cost_model, t.surrogate) for t in trials] == [(name, surrogate)]
 
 
@@ -241,9 +232,8 @@ def test_a_learners_version_is_that_of_its_distribution_or_its_own(home):
         version: ClassVar[str] = "7.2"
 
     def versions(*learners):
-        return {
-            t.learner: t.learner_version for t in made_of_ranking(learners=list(learners)).trials
-        }
+        trials = made(data="toy-rank", learners=[*learners]).trials
+        return {t.learner: t.learner_version for t in trials}
 
     ours = version("budget-bench")
     assert versions("gbrt", "toy-stacked", Mine()) == {
@@ -278,33 +268,23 @@ def test_shipped_learners_declare_a_processor_but_those_that_sum_in_an_order_of_
 
 
 def test_a_trial_says_what_it_depends_on_and_on_which_code(home):
-    (trial,) = made_of_ranking(learners="gbrt", data="toy-binary", reference="").trials
+    (trial,) = made(learners="gbrt", data="toy-binary", reference="").trials
     assert len(trial.code) == 16
-    (forest,) = made_of_ranking(learners="random-forest", data="toy-binary").trials
+    (forest,) = made(learners="random-forest", data="toy-binary").trials
     assert forest.libraries.startswith("scikit-learn ")
     assert forest.code != trial.code
 
 
 def fit(key, *needs, learner="one"):
-    return FitSpec(
-        key=key, title=key, learner={}, learner_name=learner, dataset="rows", data="", metric="m",
-        seed=0, states="", needs={f"learner of {need}": need for need in needs},
-    )  # fmt: skip
+    needs = {f"learner of {need}": need for need in needs}
+    return replace(FIT, key=key, title=key, learner_name=learner, dataset="rows", needs=needs)
 
 
 def trial(key, of, learner="one"):
-    return TrialSpec(
-        key=key, title=key, fit=of, learner=learner, learner_version="", params={}, dataset="rows",
-        fold=0, seed=0, fingerprint="", stand_in=False, task="binary", data="", states="",
-        metrics=("m",), unit="",
-    )  # fmt: skip
+    return replace(TRIAL, key=key, title=key, fit=of, learner=learner, dataset="rows")
 
 
-USE = DatasetUse(
-    name="rows", title="Rows", task="binary", stand_in=False, stand_in_for="", fold=0, seed=0,
-    size="quick", fingerprint="f", features=2, classes=2, rows={"train": 3}, queries={"train": 0},
-    price_of_everything=2.0, unit="ms", metrics=("m",),
-)  # fmt: skip
+USE = example.use("rows", rows={"train": 3}, unit="ms")
 
 
 def planned(fits, trials, **more):

@@ -85,6 +85,7 @@ def registry():
 
 
 QUICK = {"quick": Profile("quick", (0,), (0,))}
+FIRST = ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order"]
 
 
 def chosen(registry, *learners, suite=NO_SUITE):
@@ -107,8 +108,7 @@ def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_se
     found = choose_learners(
         RunRequest(), NO_SUITE, registry, settings, lambda line, warning: heard.append(line)
     )
-    board = ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order"]
-    names = [*board, "cost-tree", "l1"]
+    names = [*FIRST, "cost-tree", "l1"]
     assert [c.name for c in found] == names
     assert heard == [f"learners: {', '.join(names)} (a first board); learners='all': all learners"]
     assert sum(len(c.instances) for c in found) < 25  # a minute on a small table
@@ -116,8 +116,7 @@ def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_se
 
 def test_a_first_board_under_caps_has_a_policy_that_plans_ahead():
     found = choose_learners(RunRequest(caps=(5.0,)), NO_SUITE, load_registry(), ())
-    board = ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order"]
-    assert [c.name for c in found] == [*board, "aaco-tree"]
+    assert [c.name for c in found] == [*FIRST, "aaco-tree"]
 
 
 def test_without_the_learners_of_a_first_board_all_are_taken(registry):
@@ -365,9 +364,12 @@ def test_baselines_try_as_many_settings_as_the_others():
     assert sizes == dict.fromkeys(["gbrt", *BASELINES], 5) | {"constant": 1}
 
 
-def test_the_ends_of_a_grid_are_its_least_and_its_most_value():
-    grid = [Searched(tradeoff=t) for t in (0.1, 1.0, 0.5)]
-    assert search_ends(grid, drawn=False) == {"tradeoff": (0.1, 1.0)}
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [((0.1, 1.0, 0.5), (0.1, 1.0)), ((0.0, 1.0), (None, 1.0))],  # none lies below 0
+)
+def test_the_ends_of_a_grid_are_its_least_and_its_most_value(values, ends):
+    assert search_ends([Searched(tradeoff=t) for t in values], drawn=False) == {"tradeoff": ends}
 
 
 def test_the_ends_of_a_range_are_its_outer_twentieths():
@@ -386,11 +388,6 @@ def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there():
     low, high = search_ends(found, drawn=True)["rows"]
     assert low is None
     assert high == pytest.approx(30**0.95, rel=1e-3)
-
-
-def test_where_a_parameter_cannot_go_further_there_is_no_edge():
-    grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
-    assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}
 
 
 @dataclass(frozen=True)

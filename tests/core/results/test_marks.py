@@ -19,12 +19,12 @@ from bench_core.results.operating_points import (
 from bench_core.results.records import DatasetUse
 
 
-def rows(learner, path, tradeoff=0.1, seed=0):
+def rows(learner, path, params="tradeoff", value=0.1, seed=0):
     """Validation quality by number of trees, as export rows of both splits."""
     return [
         {
             "dataset": "d", "fold": 0, "seed": seed, "learner": learner, "status": "ok",
-            "params": f'{{"tradeoff": {tradeoff}}}', "point": f'{{"trees": {trees}}}',
+            "params": f'{{"{params}": {value}}}', "point": f'{{"trees": {trees}}}',
             "split": split, "auc": quality, "cost": float(trees), "audit": "sampled",
         }
         for trees, quality in path.items()
@@ -38,37 +38,44 @@ def marks(found, ends=None):
     return search_marks(best, points, {"a": ends or {}}, True)["a"]
 
 
-def test_a_best_point_with_all_trees_has_not_converged():
-    assert marks(rows("a", {1: 0.5, 2: 0.6, 3: 0.7})) == ("not converged",)
+FLAT = dict.fromkeys(range(10, 91, 10), 0.7)
 
 
-def test_a_best_point_with_fewer_trees_has():
-    assert marks(rows("a", {1: 0.5, 2: 0.7, 3: 0.6})) == ()
+@pytest.mark.parametrize(
+    ("path", "converged"),
+    [
+        ({1: 0.5, 2: 0.6, 3: 0.7}, False),
+        ({1: 0.5, 2: 0.7, 3: 0.6}, True),
+        # a thousandth in the last tenth of the trees is no more than noise
+        (FLAT | {100: 0.7005}, True),
+        (FLAT | {95: 0.71, 100: 0.7}, False),
+        (FLAT | {90: 0.71, 100: 0.7105}, True),
+        ({300: 0.7}, True),  # a path of one point says nothing
+    ],
+)
+def test_a_best_point_with_all_trees_has_not_converged(path, converged):
+    assert marks(rows("a", path)) == (() if converged else ("not converged",))
+
+
+@pytest.mark.parametrize(
+    ("path", "trees", "found"),
+    [
+        ({1: 0.5, 2: 0.6, 3: 0.7}, 300, ()),  # training ended before it had all trees
+        ({50: 0.7, 90: 0.7, 100: 0.7}, 100, ()),  # more trees would do nothing
+        ({50: 0.6, 90: 0.65, 100: 0.7}, 100, ("not converged",)),
+    ],
+)
+def test_the_path_tells_what_more_trees_would_do(path, trees, found):
+    assert marks(rows("a", path, "trees", trees), {"trees": (None, 100)}) == found
 
 
 def test_the_path_is_that_of_the_chosen_setting_and_repeat():
-    short = rows("a", {1: 0.5, 2: 0.9}, tradeoff=0.1)
-    longer = rows("a", {1: 0.5, 2: 0.6, 3: 0.6}, tradeoff=0.2)
+    short = rows("a", {1: 0.5, 2: 0.9}, value=0.1)
+    longer = rows("a", {1: 0.5, 2: 0.6, 3: 0.6}, value=0.2)
     assert marks(short + longer) == ("not converged",)
     other = rows("a", {1: 0.5, 2: 0.6, 3: 0.5}, seed=1)
     assert marks(rows("a", {1: 0.9, 2: 0.5}) + other) == ()
     assert marks(rows("a", {1: 0.5, 2: 0.9}) + other) == ("not converged",)
-
-
-def test_a_thousandth_in_the_last_tenth_of_the_trees_is_no_more_than_noise():
-    path = dict.fromkeys(range(10, 91, 10), 0.7)
-    assert marks(rows("a", path | {100: 0.7005})) == ()
-    assert marks(rows("a", path | {95: 0.71, 100: 0.7})) == ("not converged",)
-    assert marks(rows("a", path | {90: 0.71, 100: 0.7105})) == ()
-
-
-def test_training_that_ended_before_it_had_all_trees_needs_no_more():
-    own = [{**row, "params": '{"trees": 300}'} for row in rows("a", {1: 0.5, 2: 0.6, 3: 0.7})]
-    assert marks(own) == ()
-
-
-def test_a_path_of_one_point_says_nothing():
-    assert marks(rows("a", {300: 0.7})) == ()
 
 
 @pytest.mark.parametrize(
@@ -82,18 +89,8 @@ def test_a_path_of_one_point_says_nothing():
     ],
 )
 def test_a_value_at_an_end_of_its_range_is_at_an_edge(tradeoff, ends, edge):
-    found = marks(rows("a", {1: 0.7, 2: 0.6}, tradeoff), {"tradeoff": ends})
+    found = marks(rows("a", {1: 0.7, 2: 0.6}, value=tradeoff), {"tradeoff": ends})
     assert found == (("at edge: tradeoff",) if edge else ())
-
-
-def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_do():
-    def with_trees(path):
-        return [{**row, "params": '{"trees": 100}'} for row in rows("a", path)]
-
-    flat = with_trees({50: 0.7, 90: 0.7, 100: 0.7})
-    assert marks(flat, {"trees": (None, 100)}) == ()
-    rising = with_trees({50: 0.6, 90: 0.65, 100: 0.7})
-    assert marks(rising, {"trees": (None, 100)}) == ("not converged",)
 
 
 def test_the_export_marks_the_point_that_validation_chose_and_no_other():

@@ -97,14 +97,12 @@ def test_points_are_told_apart_by_parameters():
     assert found["params"].tolist() == ['{"depth": 9}']
 
 
-def test_trials_that_failed_take_no_part():
-    bad = rows("cegb", [(9, 5, 0.99, 0.99)], status="timeout")
+@pytest.mark.parametrize(
+    ("valid", "status"), [(0.99, "timeout"), (np.nan, "ok")], ids=["failed", "no validation"]
+)
+def test_what_failed_or_has_no_validation_value_is_not_chosen(valid, status):
+    bad = rows("cegb", [(9, 5, valid, 0.99)], status=status)
     assert best_points(frame(CEGB, bad), "ndcg@5")["test_quality"].tolist() == [0.6]
-
-
-def test_a_point_without_a_validation_value_is_not_chosen():
-    data = frame(CEGB, rows("cegb", [(7, 5, np.nan, 0.99)]))
-    assert best_points(data, "ndcg@5")["test_quality"].tolist() == [0.6]
 
 
 def test_another_cost_column_may_be_held_to_the_budget():

@@ -7,26 +7,24 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import example
-from helpers.stores import Weight, filled, outcome
+from helpers.stores import FIT, TRIAL, Weight, filled, outcome
 
 from bench_core.errors import InputError
 from bench_core.results.merge import merge
 from bench_core.results.records import (
     INTERNAL,
     MEASURED,
-    FitSpec,
     Job,
     Status,
     StoredValues,
     Trial,
-    TrialSpec,
     differences,
 )
 from bench_core.results.store import Store
@@ -112,15 +110,9 @@ def test_a_damaged_file_is_one_line(how: str, tmp_path: Path) -> None:
         load_model(path)
 
 
-FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
-TRIAL = TrialSpec(
-    "t", "two on cars", "f", "two", "1", {}, "cars", 0, 0, "0", False, "regression", "", "",
-    ("mse",), "euro",
-)  # fmt: skip
-
-
 def test_a_job_is_known_by_its_kind_and_key_and_names_its_learner() -> None:
-    jobs = [Job("fit", FIT), Job("score", TRIAL), Job("audit", TRIAL)]
+    trial = replace(TRIAL, learner="two")
+    jobs = [Job("fit", FIT), Job("score", trial), Job("audit", trial)]
     assert [job.key for job in jobs] == ["fit:f", "score:t", "audit:t"]
     assert [job.learner for job in jobs] == ["one", "two", "two"]
 

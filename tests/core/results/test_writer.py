@@ -12,7 +12,6 @@ import pytest
 from helpers.kit import refused
 from helpers.stores import ABOUT, FIT, TRIAL, filled, outcome, point_row
 
-from bench_core import Prices
 from bench_core.results import writer
 from bench_core.results.merge import merge
 from bench_core.results.records import (
@@ -26,7 +25,6 @@ from bench_core.results.records import (
     Verdict,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import costs_path, load_costs, states_folder
 from bench_core.results.writer import check_writable, open_writer
 
 
@@ -207,18 +205,6 @@ def test_a_run_that_was_killed_is_interrupted_even_while_another_is_at_work(path
         store.begin("next", ABOUT, [])
         states = {info.run: info.state for info in Store(path).runs()}
     assert states == {"r": "interrupted", "next": "running"}
-
-
-def test_a_cost_model_is_kept_once(path):
-    prices = Prices.additive(np.array([1.0, 2.5]), split=0.5)
-    with open_writer(path) as store:
-        store.costs({"k": prices})
-        kept = costs_path(states_folder(path), "k")
-        before = kept.stat()
-        store.costs({"k": prices})
-    after = kept.stat()
-    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert load_costs(states_folder(path), "k").sensor.tolist() == [1.0, 2.5]
 
 
 def test_a_store_is_refused_where_the_first_folder_above_it_cannot_be_written(

@@ -146,16 +146,6 @@ def test_errors_of_paired_differences_are_those_of_all_units(size, factor):
     assert own == pytest.approx(abs(1 - factor) * standard_error(other, weights))
 
 
-def test_the_error_of_a_plain_mean_is_that_of_the_textbook():
-    right = np.array([[1.0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
-    one = Units(right, right, np.ones(5), np.ones(5))
-    # 3 of 5: (.6 * .4 * 5 / 4 / 5) ** .5
-    assert errors(of(one, one), None, 0, 0)[0] == pytest.approx([0.06**0.5, 0])
-    # against the first: 0, 1, 1, 0, 0
-    paired = of(one, one, right[0])
-    assert errors(paired, (paired, 0), 1, 0)[0] == pytest.approx([0, 0.06**0.5])
-
-
 def test_draws_scale_errors_by_the_spread_of_their_units():
     """As a loop over drawn units has it, around the mean of the original data."""
     rng, m, n, factor = np.random.default_rng(11), 12, 30, 0.99
