@@ -131,38 +131,15 @@ class HeldOutFit:
     @cached_property
     def loss(self) -> float:
         """The mean loss of the held-out rows, or the negative metric; lower is better."""
-        return self._mean(self.held_scores)
-
-    @property
-    def total(self) -> float:
-        """``loss`` summed over the held-out rows."""
-        return self.loss * float(self.held.weights.sum())
-
-    @property
-    def constant_total(self) -> float:
-        """The absolute summed loss of the held-out rows' own best constant."""
-        base = self.subsets.loss.base(labels_of(self.held))[:, None]
-        mean = self._mean(np.repeat(base, len(self.held), axis=1))
-        return abs(mean * float(self.held.weights.sum()))
-
-    def _mean(self, scores: FloatArray) -> float:
         from bench_trees.losses import Measured
 
-        loss = self.subsets.loss
+        loss, metric, rows = self.subsets.loss, self.subsets.context.metric, self.held
+        scores = self.held_scores
         if isinstance(loss, Measured):
-            return loss.mean(scores, labels_of(self.held))
-        return -self._quality(scores)
-
-    @cached_property
-    def quality(self) -> float:
-        """The run's metric on the held-out rows; higher is better."""
-        return self._quality(self.held_scores)
-
-    def _quality(self, scores: FloatArray) -> float:
-        metric, rows = self.subsets.context.metric, self.held
+            return loss.mean(scores, labels_of(rows))
         own = scores[0] if len(scores) == 1 else scores.T
         value = metric.values(own, rows.y, rows.queries, rows.multiplicity).mean
-        return value if metric.higher_is_better else -value
+        return -value if metric.higher_is_better else value
 
 
 def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:
