@@ -24,8 +24,9 @@ several trees, and trees grown to convergence use the bought features.
    below a threshold on the first. A chain that is no better on the held-out rows than a cheaper
    point is dropped.
 
-``leaves = none`` chooses among 4, 16 and 64 by held-out loss on all features. There is no lambda:
-the path covers all costs.
+``leaves = none`` chooses among 4, 16 and 64 by held-out loss on all features, and if features were
+selected on a part of the rows, tries larger numbers again on all. There is no lambda: the path
+covers all costs.
 
 Departures
 - 8 purchases are tried, the most promising by the residuals that they explain alone and by their
@@ -138,17 +139,17 @@ class BudgetBoosting(BoostedTrees):
         start = [HeldOutFit.begin(*part, base) for part in parts]
         # more rows than selection saw may support more leaves
         larger = [n for n in LEAVES if n > leaves] if rows > ROWS and not self.leaves else []
-        last = self._stage(start, sets[-1], settings := replace(settings, max_leaves=leaves))
+        whole_set = self._stage(start, sets[-1], settings := replace(settings, max_leaves=leaves))
         for leaves in larger:
             other = self._stage(start, sets[-1], more := replace(settings, max_leaves=leaves))
-            if mean_loss(other) >= mean_loss(last):
+            if mean_loss(other) >= mean_loss(whole_set):
                 break
-            last, settings = other, more
+            whole_set, settings = other, more
         stages = [start]
         for k, features in enumerate(sets[:-1]):
             context.progress(k, len(sets))
             stages.append(self._stage(start, features, settings))
-        stages.append(last)
+        stages.append(whole_set)
         context.progress(1, 1)
         empty = np.zeros(prices.features, dtype=bool)
         # stage 0 is the constant

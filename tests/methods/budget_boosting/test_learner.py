@@ -232,3 +232,20 @@ def test_many_rows_at_one_label_mean_do_not_grow_thousands_of_trees():
     splits = Splits(*parts, parts[1], prices=prices, task=Task.REGRESSION, classes=0)
     model = fit(BudgetBoosting(), splits)
     assert model.ensemble.trees < 2000
+
+
+@pytest.mark.parametrize(("rows", "larger"), [(100, True), (5000, False)])
+def test_more_rows_than_selection_saw_may_have_larger_trees(rows, larger, monkeypatch):
+    """A board of 36 squares in two colours, of which selection saw ``rows`` rows."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(3):
+        X = rng.uniform(0, 6, (2000, 2)).astype(np.float32)
+        parts.append(Examples(X, np.floor(X).sum(axis=1).astype(float) % 2))
+    splits = Splits(*parts, prices=price_list(np.ones(2)), task=Task.BINARY, classes=2)
+    chosen = BudgetBoosting._everything
+    monkeypatch.setattr("bench_methods.budget_boosting.ROWS", rows)
+    monkeypatch.setattr(BudgetBoosting, "_everything", lambda *given: (chosen(*given)[0], 4))
+    trees = fit(BudgetBoosting(trees=24), splits).ensemble
+    leaves = (np.diff(trees.start) + 1) // 2
+    assert (leaves.max() > 4) == larger
