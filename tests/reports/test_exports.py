@@ -230,16 +230,16 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     ]
     captions = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
     words = (
-        "two-sided, of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
+        "two-sided, of the difference in {} to gbrt {} cost, adjusted by Holm over 4 comparisons"
     )
-    assert f"p: {words.format(' at any cost')}." in captions[0]
-    assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
+    assert f"p (best): {words.format('best accuracy', 'at any')}." in captions[0]
+    assert f"p {first}, p {second}: {words.format('accuracy', 'within that')}." in captions[1]
     named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
     at_budgets(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
     at_budgets(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
-    none = "p: unknown, as no repeat has values of gbrt and another learner."
+    none = "p (best): unknown, as no repeat has values of gbrt and another learner."
     assert none in (tmp_path / "none.tex").read_text()
     call = at_budgets, info, valued.frame, tmp_path / "x"
     refused("7777|--budget 7777", *call, store=valued, columns=["<= 7777"])
@@ -618,3 +618,39 @@ def test_the_command_leaves_out_how_a_run_is_carried_out():
 )
 def test_a_number_is_no_formula(text, cell):
     assert no_formula(text) == cell
+
+
+@pytest.fixture(scope="module")
+def cut():
+    """A reference whose cheaper point is sure to keep the quality of its best one, which is
+    significantly better than the best of the learner ``good``."""
+    rng, run = np.random.default_rng(0), ValuedRun()
+    shared = rng.normal(0, 0.2, (2, 300))
+    for name, skill, price in (("good", [0.7, 0.894], [1, 3]), ("gbrt", [0.896, 0.9], [5, 9])):
+        quality, cost = learner_of(rng, skill, price, 300)
+        # errors on the same rows: half a percent is far from chance, and within 1%
+        quality = [
+            np.array(skill)[:, None] + 0.01 * (q - np.array(skill)[:, None]) + s
+            for q, s in zip(quality, shared, strict=True)
+        ]
+        run.add(name, quality, cost)
+    return run
+
+
+@pytest.mark.parametrize("columns", [(), ("best accuracy", "p"), ("best accuracy", "p (best)")])
+def test_p_stands_in_the_row_of_the_best_quality_for_which_it_was_computed(cut, tmp_path, columns):
+    best = Budget(math.inf)
+    pair = pairs_within(cut.info, cut, cut.frame, "d", ("good", "gbrt"), best, interest=0)[1][0]
+    p = f"<{pair.difference.p:.4f}"
+    assert pair.difference.p == 2 / (DRAWS + 1)  # no p is seen to be below it
+    for write, mark in ((papers.latex, "&"), (papers.markdown, " | "), (terminal.write, "  ")):
+        more = {"sections": ()} if write is terminal.write else {}
+        path, more = tmp_path / "b.txt", more | {"columns": columns, "against": "good"}
+        write(cut.info, cut.frame, path, store=cut, **more)
+        text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
+        text = text.replace("\\shortstack[r]{p\\\\(best)}", "p (best)")
+        rows = {cells(line, mark)[0]: cells(line, mark) for line in text.splitlines()}
+        assert rows["learner"][-1] == "p (best)", write
+        ends = {name: rows[name][-1] for name in ("good", "gbrt, cut", "gbrt, best")}
+        assert ends == {"good": "-", "gbrt, cut": "-", "gbrt, best": p}
+        assert "difference in best accuracy to good at any cost" in " ".join(text.split())
