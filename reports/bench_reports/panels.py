@@ -61,8 +61,8 @@ class Panels:
     or the report names, or the columns ``names``; with p-values of the difference to the learner
     ``against``.
 
-    In names "quality" is the board's metric, "+-" is "±" and "p" is ``P``. Raises UsageError for a column or a
-    learner that the run does not have.
+    In names "quality" is the board's metric, "+-" is "±" and "p" is ``P``. Raises UsageError for a
+    column or a learner that the run does not have.
     """
 
     def __init__(
@@ -108,6 +108,13 @@ class Panels:
         named = within and (board.use.budgets or board.use.caps)
         last = [Panel(over, shown, board.rows, paired)] if named else []
         return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
+
+    def best(self, board: Board) -> Panel:
+        """Return the table of best qualities at any cost, with p if ``against`` is named."""
+        name = f"best {board.metric}"
+        best = next(column for column in columns(board) if column.title == name)
+        p = [self._p_column(board, P, None, board.rows)] if self.against else []
+        return Panel(board.dataset, [best, *p], board.rows, bool(p))
 
     def _all(self, board: Board) -> list[Column]:
         return [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
