@@ -732,3 +732,13 @@ def test_a_paper_has_the_cost_of_the_likeliest_model_with_its_probability(tmp_pa
     assert float(shown) / 100 == pytest.approx(chance, abs=0.015)
     assert rows["poor"][1] == "-"
     assert "In brackets: the probability that the likeliest model has that quality" in text
+
+
+def test_without_named_budgets_files_for_programs_have_five_and_tables_none(valued, tmp_path):
+    rows = csv.DictReader(StringIO(written(records.write_csv, valued, tmp_path / "b.csv")))
+    named = {row["budget"] for row in rows if row["budget"]}
+    document = json.loads(written(records.write_json, valued, tmp_path / "b.json"))
+    budgets = [one for one in document["datasets"][0]["budgets"] if one]
+    assert len(named) == len(budgets) == 5
+    for write in (papers.latex, papers.markdown):
+        assert "within a cost per row of" not in written(write, valued, tmp_path / "b")
