@@ -323,7 +323,7 @@ def report_command(
     Examples:
       bench report                      the last run, on the terminal
       bench report -o board.html        one self-contained page with the cost-quality curves
-      bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
+      bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables for papers and programs
       bench report --budget 10,20,40    quality of learners at these costs
       bench report --against mine --budget 10,20 -o mine.tex       p of differences to 'mine'
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
@@ -333,9 +333,9 @@ def report_command(
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
     the unit of the data set's prices. docs/reference/reading-the-board.md lists the --columns;
-    'quality' is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over
-    the other learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add
-    formats.
+    'quality' is the metric. p is two-sided, of each learner's best quality, tested as in 'bench
+    compare --budget inf', adjusted by Holm over the other learners; 'p <= 20' is a column, too.
+    FILE's suffix sets the format; plugins may add formats.
     """
     from bench_core.leaderboard.reports import (
         ReportRequest,

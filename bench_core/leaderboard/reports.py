@@ -218,8 +218,9 @@ METHODS = {
     "the points of a learner.",
     "intervals": "Intervals ({intervals}) and ties are from a paired bootstrap over queries, "
     "groups or rows that repeats the choice of the point on validation in every resample{student}.",
-    "against": "A p is for no difference to {against}, two-sided and by the same method, adjusted "
-    "by Holm's method over the learners of its column.",
+    "against": "A p is for no difference to {against}, two-sided and by the same method, of best "
+    "qualities unless a budget is named, adjusted by Holm's method over the learners of its "
+    "column.",
 }
 """The sentences of the paragraph, by the fact that each needs."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bench_core.errors import UsageError, require
 from bench_core.leaderboard.columns import (
+    BEST,
     QUALITY,
     Column,
     budget_columns,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+
+P = "p (best)"
+"""Title of the p-values of each learner's best quality, which ``p`` names, too."""
 
 FIT = 3
 """Budgets whose p-values fit beside the qualities in one column of a paper."""
@@ -57,8 +61,8 @@ class Panels:
     or the report names, or the columns ``names``; with p-values of the difference to the learner
     ``against``.
 
-    In names "quality" is the board's metric and "+-" is "±". Raises UsageError for a column or a
-    learner that the run does not have.
+    In names "quality" is the board's metric, "+-" is "±" and "p" is ``P``. Raises UsageError for a
+    column or a learner that the run does not have.
     """
 
     def __init__(
@@ -73,15 +77,15 @@ class Panels:
     ) -> None:
         self.info, self.frame, self.store, self.boards = info, frame, store, boards
         self.against, self.registry = against, registry
-        names = [name for text in names for name in listed(text)]
+        names = [P if name == "p" else name for text in names for name in listed(text)]
         if against:
             learners = dict.fromkeys(map(str, frame["learner"]))
             require(f"learner of run {info.number}", [against], learners)
-        elif any(name == "p" or name.startswith("p <=") for name in names):
+        elif any(name == P or name.startswith("p <=") for name in names):
             line = "column p needs a learner to test the others against: --against LEARNER"
             raise UsageError(line)
-        tested = any(name == "p" or name.startswith("p ") for name in names)
-        self.names = [*names, *(["p"] if names and against and not tested else [])]
+        tested = any(name.startswith("p ") for name in names)
+        self.names = [*names, *([P] if names and against and not tested else [])]
         within = {column.title for board in boards for column in budget_columns(board)}
         self._elsewhere = within | {f"p {title}" for title in within}  # columns of other boards
         for board in boards if names else ():
@@ -105,6 +109,13 @@ class Panels:
         last = [Panel(over, shown, board.rows, paired)] if named else []
         return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
 
+    def best(self, board: Board) -> Panel:
+        """Return the table of best qualities at any cost, with p if ``against`` is named."""
+        name = f"best {board.metric}"
+        best = next(column for column in columns(board) if column.title == name)
+        p = [self._p_column(board, P, None, board.rows)] if self.against else []
+        return Panel(board.dataset, [best, *p], board.rows, bool(p))
+
     def _all(self, board: Board) -> list[Column]:
         return [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
 
@@ -125,20 +136,24 @@ class Panels:
 
     def _p_columns(self, board: Board) -> list[Column]:
         """Return the columns of p-values, within each budget and at last at any cost."""
+        if not self.against:
+            return []
         titles = [column.title for column in budget_columns(board) if column.tier]
-        limits: dict[str, Budget | None] = dict(zip(titles, board.budgets, strict=True))
-        limits |= {"": None}
-        return [
-            self._p_column(board, f"p {title}".strip(), limit)
-            for title, limit in limits.items()
-            if self.against
-        ]
+        limits = zip(titles, board.budgets, strict=True)
+        within = [self._p_column(board, f"p {t}", limit, board.rows) for t, limit in limits]
+        return [*within, self._p_column(board, P, None, shown_rows(board))]
 
-    def _p_column(self, board: Board, title: str, limit: Budget | None) -> Column:
-        tests = self.p_values(board, limit)
+    def _p_column(
+        self, board: Board, title: str, limit: Budget | None, rows: Sequence[Row]
+    ) -> Column:
+        """Return a column of p-values for these rows: the reference's is in the row of its best."""
+        learners = {row.learner.removesuffix(BEST): row.learner for row in rows}
+        found = self.p_values(board, limit)
+        tests = {learners[name]: test for name, test in found.items()}
+        quality = board.metric if limit else f"best {board.metric}"
         place = " within that cost" if limit else " at any cost"
         about = (
-            f"two-sided, of the difference in {board.metric} to {self.against}{place}, "
+            f"two-sided, of the difference in {quality} to {self.against}{place}, "
             f"adjusted by Holm over {count(len(tests), 'comparison')}"
         )
         if not tests:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import notice
-from bench_core.leaderboard.columns import explained, row_names, target
+from bench_core.leaderboard.columns import Column, explained, row_names, target
 from bench_core.leaderboard.conclusion import (
     conclusion,
     over_datasets,
@@ -22,15 +22,16 @@ from bench_core.leaderboard.conclusion import (
     ranked_by,
 )
 from bench_core.leaderboard.reports import paragraph
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import cost, p_value
+from bench_core.terminal.wording import cost
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import RANKS, legend, mark_lines, marked, rank_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Board
+    from bench_core.leaderboard.board import Board, Row
     from bench_core.plugins import Registry
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
@@ -75,6 +76,12 @@ def markdown(
             lines += [*markdown_table(titles, _marked(panel, names, md, "**{}**", "~ {}")), ""]
         lines.append(md(" ".join([_marks(tables, "~"), *legend(board, tables)])))
         lines += [*(f"- {md(line)}" for line in [*mark_lines(board), *board.remarks()]), ""]
+    if _several(shown) and not columns:
+        tables = [panels.best(board) for board in shown if board.rows]
+        titles, cells = _by_datasets(shown, tables, md, "**{}**", "~ {}")
+        lines += ["## Best quality", "", md(f"{_best_words(shown, against)}."), ""]
+        lines += [*markdown_table(titles, ([md(name), *row] for name, row in cells.items())), ""]
+        lines += [md(_marks(tables, "~")), ""]
     if ranks := rank_table(shown, sys.maxsize):
         rows = [[*map(md, row)] for row in ranks.rows]
         lines += [f"## {md(ranks.title)}", "", *markdown_table(ranks.titles, rows)]
@@ -133,16 +140,19 @@ def latex(
     made_by: str = "",
     registry: Registry | None = None,
 ) -> None:
-    """Write LaTeX: one table that fits a column, of one data set or of learners by data sets; a
-    table of quality at budgets for each data set if some are named; a note on the tables and a
-    paragraph on methods."""
+    """Write LaTeX: one table that fits a column, or two of learners by data sets, costs and best
+    qualities; a table of quality at budgets for each data set if some are named; a note on the
+    tables and a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
     shown = boards(run, frame, store)
     panels = Panels(run, frame, store, shown, columns, against, registry)
-    several = sum(bool(board.rows) for board in shown) > 1 and not columns
-    if several:
-        lines += [*_latex_overview(panels, against), ""]
-    tables = []
+    tables: list[Panel] = []
+    if several := _several(shown) and not columns:
+        tables = [panels.best(board) for board in shown if board.rows]
+        by_quality = ranked_by(shown) == "best quality"
+        words = _best_words(shown, against)
+        lines += [*_latex_costs(shown, ranked=not by_quality), ""]
+        lines += [*_latex_datasets(words, "qualities", shown, tables, by_quality), ""]
     for board in shown:
         for panel in panels.of(board, leave_out=["wrong"]) if board.rows else ():
             if panel.title or not several:
@@ -150,54 +160,104 @@ def latex(
                 lines += [*_latex_panel(board, panel, label), ""]
                 tables.append(panel)
         lines += [f"% {one_line(line)}" for line in [*mark_lines(board), *board.remarks()]]
-    note = _note(shown, tables, several and bool(over_datasets(shown)[0]))
+    note = _note(shown, tables, several)
     methods = paragraph(run, frame, against, made_by, tex, tex_code, registry)
     lines += ["\\paragraph{Tables.}", tex(note), "", "\\paragraph{Methods.}", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _latex_overview(panels: Panels, against: str) -> list[str]:
-    """Return the table of learners by data sets: the cost of each learner's model where it is sure
-    to keep the quality, and p if there is a learner ``against``; mean ranks at the end."""
-    boards = [board for board in panels.boards if board.rows]
-    _, ranked = over_datasets(panels.boards)
-    mean_rank = {one.learner: f"{one.mean:.2f}{'*' * (one.tier == 1)}" for one in ranked}
-    baselines = {row.learner: row.baseline for board in boards for row in board.rows}
-    names = sorted(baselines, key=lambda name: (baselines[name], mean_rank.get(name, "~")))
-    cells: dict[str, list[str]] = {name: [] for name in names}
-    for board in boards:
-        rows = {row.learner: row for row in board.rows}
-        p_of = {name: test.adjusted for name, test in panels.p_values(board, None).items()}
-        for name in names:
-            row = rows.get(name)
-            cells[name].append(cost(row.model.cost) if row and row.cheap else "-")
-            if against:
-                cells[name].append(p_value(p_of.get(name, math.nan)))
-    width = 1 + bool(against)
-    titles = ["learner", *(["cost", "p"][:width] * len(boards)), "rank"]
-    heads = (f"\\multicolumn{{{width}}}{{r}}{{{tex(board.dataset)}}}" for board in boards)
-    head = [f"     & {' & '.join(heads)} & mean \\\\"]
-    body = [[*map(tex, [name, *row, mean_rank.get(name, "-")])] for name, row in cells.items()]
-    shape = f"@{{}}l*{{{len(titles) - 1}}}{{r}}@{{}}"
-    methods = sum(not baseline for baseline in baselines.values())
-    units = ", ".join(dict.fromkeys(board.unit for board in boards if board.unit))
+def _several(boards: Sequence[Board]) -> bool:
+    """Return True if learners are shown by data sets."""
+    return sum(bool(board.rows) for board in boards) > 1
+
+
+def _latex_costs(boards: Sequence[Board], ranked: bool) -> list[str]:
+    """Return the table of the cost of each learner's model where it is sure to keep the quality, or
+    of its likeliest model."""
+    boards = [board for board in boards if board.rows]
     kept = "; ".join(dict.fromkeys(target(board) for board in boards if board.saves))
-    texts = [
-        f"Cost per row of the cheapest model that is sure to have {kept or 'the best quality'}",
-        f", in {units}" if units else "",
-        f"; p: its best quality against that of {against}" if against else "",
-        "; mean rank." if ranked else ".",
-    ]
-    return _booktabs("".join(texts), "costs", shape, head, [titles, *body], NARROW, methods)
+    units = ", ".join(dict.fromkeys(board.unit for board in boards if board.unit))
+    costs = Column("", lambda row: row.model.cost, _sure_cost if kept else _best_cost)
+    rule = f"cheapest model that is sure to have {kept}" if kept else "best model"
+    words = f"Cost per row of the {rule}{units and f', in {units}'}"
+    tables = [Panel(board.dataset, [costs], board.rows) for board in boards]
+    return _latex_datasets(words, "costs", boards, tables, ranked)
 
 
-def _note(boards: Sequence[Board], panels: Sequence[Panel], ranks: bool) -> str:
-    """Return the note on all tables: marks, baselines, generated data."""
+def _sure_cost(row: Row) -> str:
+    """Return the cost of the sure model; of the likeliest one with its probability."""
+    if row.likely:
+        return f"{cost(row.model.cost)} ({row.probability:.0%})"
+    return cost(row.cheap.cost)
+
+
+def _best_cost(row: Row) -> str:
+    return cost(row.best.cost)
+
+
+def _best_words(boards: Sequence[Board], against: str) -> str:
+    """Return the caption of a table of best qualities, with p if there is a learner ``against``."""
+    metrics = dict.fromkeys(
+        f"{board.metric} ({'higher' if board.higher_is_better else 'lower'} is better)"
+        for board in boards
+        if board.rows
+    )
+    p = f"; p: two-sided, of the difference to {against}, adjusted by Holm" * bool(against)
+    return f"Best {', '.join(metrics)} on test, at any cost{p}"
+
+
+def _latex_datasets(
+    words: str, label: str, boards: Sequence[Board], tables: Sequence[Panel], ranked: bool
+) -> list[str]:
+    """Return a table of learners by data sets, with mean ranks if they are ``ranked`` by it."""
+    titles, rows = _by_datasets(boards, tables, tex, "\\textbf{{{}}}", "\\underline{{{}}}")
+    ranks = over_datasets(boards)[1] if ranked else ()
+    if ranks:
+        titles.append("mean rank")
+        means = {one.learner: f"{one.mean:.2f}{'*' * (one.tier == 1)}" for one in ranks}
+        rows = {name: [*row, means.get(name, "-")] for name, row in rows.items()}
+    body = [[*map(_stacked, titles)], *([tex(name), *row] for name, row in rows.items())]
+    methods = len(rows.keys() - {row.learner for b in boards for row in b.rows if row.baseline})
+    shape = f"@{{}}l*{{{len(titles) - 1}}}{{r}}@{{}}"
+    caption = f"{words}{'; mean rank' * bool(ranks)}."
+    return _booktabs(caption, label, shape, [], body, NARROW, methods)
+
+
+def _by_datasets(
+    boards: Sequence[Board],
+    tables: Sequence[Panel],
+    escape: Callable[[str], str],
+    best: str,
+    tied: str,
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the titles of a table of learners by data sets, and by learner its marked cells: those
+    of the table of each data set. The order is by mean rank, baselines are last."""
+    means = {one.learner: one.mean for one in over_datasets(boards)[1]}
+    baselines = {row.learner: row.baseline for board in boards for row in board.rows}
+    names = sorted(baselines, key=lambda name: (baselines[name], means.get(name, math.inf)))
+    titles: list[str] = ["learner"]
+    rows: dict[str, list[str]] = {name: [] for name in names}
+    for table in tables:
+        titles += [table.title, *("p" for _ in table.columns[1:])]
+        learners = [row.learner for row in table.rows]
+        cells = {name: row for name, *row in _marked(table, learners, escape, best, tied)}
+        for name, row in rows.items():
+            row += cells.get(name, ["-"] * len(table.columns))
+    return titles, rows
+
+
+def _note(boards: Sequence[Board], panels: Sequence[Panel], several: bool) -> str:
+    """Return the note on all tables: marks, likeliest models and ranks in those of ``several`` data
+    sets, baselines, generated data."""
     baselines = any(row.baseline for board in boards for row in board.rows)
+    likely = any(row.likely for board in boards for row in board.rows)
+    ranks = bool(over_datasets(boards)[0])
     texts = {
         _marks(panels, "underlined"): any(panels),
         f"Ranks are by {ranked_by(boards)}; *: not significantly worse than the best mean rank "
-        "(Nemenyi test).": ranks,
+        "(Nemenyi test).": several and ranks,
+        "In brackets: the probability that the likeliest model has that quality, as none is "
+        f"{CONFIDENCE} sure to; -: none is likely to.": several and likely,
         "Below the rule: trivial baselines.": baselines,
         **{f"{board.dataset}: {notice(board)}.": board.stand_in for board in boards},
     }

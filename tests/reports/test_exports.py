@@ -230,16 +230,16 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     ]
     captions = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
     words = (
-        "two-sided, of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
+        "two-sided, of the difference in {} to gbrt {} cost, adjusted by Holm over 4 comparisons"
     )
-    assert f"p: {words.format(' at any cost')}." in captions[0]
-    assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
+    assert f"p (best): {words.format('best accuracy', 'at any')}." in captions[0]
+    assert f"p {first}, p {second}: {words.format('accuracy', 'within that')}." in captions[1]
     named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
     at_budgets(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
     at_budgets(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
-    none = "p: unknown, as no repeat has values of gbrt and another learner."
+    none = "p (best): unknown, as no repeat has values of gbrt and another learner."
     assert none in (tmp_path / "none.tex").read_text()
     call = at_budgets, info, valued.frame, tmp_path / "x"
     refused("7777|--budget 7777", *call, store=valued, columns=["<= 7777"])
@@ -269,23 +269,36 @@ def test_mean_ranks_over_data_sets_end_markdown_and_files_for_programs(tmp_path)
     assert first["by_dataset"] == {"a": 1, "b": 1}
 
 
-def test_a_paper_has_one_table_of_learners_by_data_sets_with_p_and_ranks(tmp_path):
+def table_of(text, label):
+    """The rows of a LaTeX table by learner, and its caption."""
+    before, _, after = text.partition(f"\\label{{tab:{label}}}")
+    lines = after.partition("\\end{tabular}")[0].splitlines()
+    rows = {cells(line, "&")[0]: cells(line, "&") for line in lines if "&" in line}
+    return rows, before.rstrip().splitlines()[-1].strip()
+
+
+def test_a_paper_has_tables_of_learners_by_data_sets_of_costs_with_ranks_and_of_qualities_with_p(
+    tmp_path,
+):
     made = page_run.run()
     shown = [board for board in boards(made.info, made.frame, made) if board.rows]
     papers.latex(made.info, made.frame, tmp_path / "b", store=made, against="gbrt")
     text = (tmp_path / "b").read_text()
-    assert text.count("\\begin{table}") == text.count("\\caption") == 1
-    (caption,) = [line for line in text.splitlines() if "\\caption" in line]
-    assert len(caption.split()) <= 40
-    rows = {line.split("&")[0].strip(): cells(line, "&") for line in text.splitlines()}
+    assert text.count("\\begin{table}") == text.count("\\caption") == 2
+    (costs, first), (qualities, second) = (table_of(text, of) for of in ("costs", "qualities"))
+    assert all(len(caption.split()) <= 40 for caption in (first, second))
+    assert "p: two-sided, of the difference to gbrt" in second
+    assert qualities["learner"][1:3] == ["a", "p"]
     for k, board in enumerate(shown):
         tests = Panels(made.info, made.frame, made, shown, (), "gbrt").p_values(board, None)
         for row in board.rows:
-            cost, p = rows[row.learner][1 + 2 * k : 3 + 2 * k]
-            assert cost == (f"{row.cheap.cost:.2f}" if row.cheap else "-")
+            if not row.likely:
+                cost = costs[row.learner][1 + k]
+                assert cost == (f"{row.cheap.cost:.2f}" if row.cheap else "-")
+            p = qualities[row.learner][2 + 2 * k]
             test = tests.get(row.learner)
             assert p.replace("\\textless{}", "") == (f"{test.adjusted:.4f}" if test else "-")
-    assert rows["miser"][-1] == "1.00*"
+    assert (first.endswith("; mean rank.}"), costs["miser"][-1]) == (True, "1.00*")
     at_budgets(made.info, made.frame, tmp_path / "b", store=made)
     text = (tmp_path / "b").read_text()
     assert text.count("within a cost per row of") == len(shown)
@@ -544,12 +557,13 @@ def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference(valu
     named = {methods[0], *(row.learner for row in board.rows if row.reference)}
     for most, expected in ((len(methods), {*methods}), (len(named), named)):
         monkeypatch.setattr(plot, "MOST_BANDS", most)
-        places, bands = plot._bands(valued.info, valued, board, valued.frame)
-        assert {*bands} == expected
+        banded = plot._banded([board])
+        places, bands = plot._bands(valued.info, valued, board, valued.frame, banded)
+        assert {*bands} == banded == expected
         assert places[0] == 0
     (own,) = {*methods} - named - {"alike"}
-    _, bands = plot._bands(valued.info, valued, board, valued.frame, own)
-    assert {*bands} == {*named, own}
+    assert plot._banded([board], own) == {*named, own}
+    assert plot._banded([board], "constant") == named  # a baseline has none
 
 
 def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):
@@ -618,3 +632,147 @@ def test_the_command_leaves_out_how_a_run_is_carried_out():
 )
 def test_a_number_is_no_formula(text, cell):
     assert no_formula(text) == cell
+
+
+@pytest.fixture(scope="module")
+def cut():
+    """A reference whose cheaper point is sure to keep the quality of its best one, which is
+    significantly better than the best of the learner ``good``."""
+    rng, run = np.random.default_rng(0), ValuedRun()
+    shared = rng.normal(0, 0.2, (2, 300))
+    for name, skill, price in (("good", [0.7, 0.894], [1, 3]), ("gbrt", [0.896, 0.9], [5, 9])):
+        quality, cost = learner_of(rng, skill, price, 300)
+        # errors on the same rows: half a percent is far from chance, and within 1%
+        quality = [
+            np.array(skill)[:, None] + 0.01 * (q - np.array(skill)[:, None]) + s
+            for q, s in zip(quality, shared, strict=True)
+        ]
+        run.add(name, quality, cost)
+    return run
+
+
+@pytest.mark.parametrize("columns", [(), ("best accuracy", "p"), ("best accuracy", "p (best)")])
+def test_p_stands_in_the_row_of_the_best_quality_for_which_it_was_computed(cut, tmp_path, columns):
+    best = Budget(math.inf)
+    pair = pairs_within(cut.info, cut, cut.frame, "d", ("good", "gbrt"), best, interest=0)[1][0]
+    p = f"<{pair.difference.p:.4f}"
+    assert pair.difference.p == 2 / (DRAWS + 1)  # no p is seen to be below it
+    for write, mark in ((papers.latex, "&"), (papers.markdown, " | "), (terminal.write, "  ")):
+        more = {"sections": ()} if write is terminal.write else {}
+        path, more = tmp_path / "b.txt", more | {"columns": columns, "against": "good"}
+        write(cut.info, cut.frame, path, store=cut, **more)
+        text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
+        text = text.replace("\\shortstack[r]{p\\\\(best)}", "p (best)")
+        rows = {cells(line, mark)[0]: cells(line, mark) for line in text.splitlines()}
+        assert rows["learner"][-1] == "p (best)", write
+        ends = {name: rows[name][-1] for name in ("good", "gbrt, cut", "gbrt, best")}
+        assert ends == {"good": "-", "gbrt, cut": "-", "gbrt, best": p}
+        assert "difference in best accuracy to good at any cost" in " ".join(text.split())
+
+
+def test_a_paper_has_the_best_quality_of_each_learner_on_each_data_set(tmp_path):
+    """On ``a`` miser is best; on ``b`` gbrt and miser have one skill and tie."""
+    made = page_run.run()
+    test = made.frame[made.frame["split"] == "test"]
+    best = test.groupby(["learner", "dataset"])["accuracy"].last()  # at the largest cost
+    on_b = "gbrt" if best["gbrt", "b"] > best["miser", "b"] else "miser"
+    tex, markdown = "b.tex", "b.md"
+    papers.latex(made.info, made.frame, tmp_path / tex, store=made)
+    rows, caption = table_of((tmp_path / tex).read_text(), "qualities")
+    assert caption == (
+        "\\caption{Best accuracy (higher is better) on test, at any cost.}"  # ranks are by area
+    )
+    papers.markdown(made.info, made.frame, tmp_path / markdown, store=made)
+    of_markdown = (tmp_path / markdown).read_text().split("## Best quality")[1]
+    lines = of_markdown.partition("\n## ")[0].splitlines()
+    others = {cells(line, " | ")[0]: cells(line, " | ") for line in lines if "|" in line}
+    for learner in ("miser", "gbrt"):
+        a, b = (f"{best[learner, of]:.4f}" for of in ("a", "b"))
+        expected = [f"\\textbf{{{a}}}" if learner == "miser" else a]
+        expected += [f"\\textbf{{{b}}}" if learner == on_b else f"\\underline{{{b}}}"]
+        assert rows[learner][1:3] == expected
+        expected = [f"**{a}**" if learner == "miser" else a]
+        expected += [f"**{b}**" if learner == on_b else f"~ {b}"]
+        assert others[learner][1:3] == expected
+    assert "underlined: not significantly worse" in (tmp_path / tex).read_text()
+
+
+def test_without_areas_ranks_are_of_the_best_quality_and_stand_in_its_table(tmp_path):
+    """Without a reference there is no area, and no quality at which costs could be compared."""
+    run = ValuedRun(reference="")
+    for k, dataset in enumerate("abc"):
+        for name, skill in (("good", 0.9), ("fair", 0.7)):
+            rng = np.random.default_rng(k)
+            run.add(name, *learner_of(rng, [0.5, skill], [1, 4 + k], 60), dataset=dataset)
+    papers.latex(run.info, run.frame, tmp_path / "b.tex", store=run)
+    text = (tmp_path / "b.tex").read_text()
+    (costs, first), (qualities, second) = (table_of(text, of) for of in ("costs", "qualities"))
+    assert second.endswith("at any cost; mean rank.}")
+    # two learners on three data sets are not separated by Nemenyi's test
+    assert (qualities["good"][-1], qualities["fair"][-1]) == ("1.00*", "2.00*")
+    assert first.startswith("\\caption{Cost per row of the best model")
+    paid = run.frame[run.frame["split"] == "test"].groupby(["learner", "dataset"])["cost"].last()
+    assert costs["good"][1:] == [f"{paid['good', dataset]:.2f}" for dataset in "abc"]
+
+
+def test_a_paper_has_the_cost_of_the_likeliest_model_with_its_probability(tmp_path):
+    run = ValuedRun()
+    for dataset in "ab":
+        rng = np.random.default_rng(0)
+        for name, skill, price in (("near", 0.9, 4), ("poor", 0.2, 4), ("gbrt", 0.9, 9)):
+            run.add(name, *learner_of(rng, [skill], [price], 300), dataset=dataset)
+    own, _, best = (one for one in run.kept[:6] if one.split == "valid")
+    gain = own.metric[0] - 0.99 * best.metric[0]
+    chance = NormalDist().cdf(gain.mean() / (gain.std() / len(gain) ** 0.5))
+    assert 0.05 < chance < 0.95
+    papers.latex(run.info, run.frame, tmp_path / "b.tex", store=run)
+    text = (tmp_path / "b.tex").read_text()
+    rows, _ = table_of(text, "costs")
+    cost, shown = re.fullmatch(r"(.*) \((\d+)\\%\)", rows["near"][1]).groups()
+    assert float(cost) == pytest.approx(run.kept[1].cost.mean(), abs=0.005)
+    assert float(shown) / 100 == pytest.approx(chance, abs=0.015)
+    assert rows["poor"][1] == "-"
+    assert "In brackets: the probability that the likeliest model has that quality" in text
+
+
+def test_without_named_budgets_files_for_programs_have_five_and_tables_none(valued, tmp_path):
+    rows = csv.DictReader(StringIO(written(records.write_csv, valued, tmp_path / "b.csv")))
+    named = {row["budget"] for row in rows if row["budget"]}
+    document = json.loads(written(records.write_json, valued, tmp_path / "b.json"))
+    budgets = [one for one in document["datasets"][0]["budgets"] if one]
+    assert len(named) == len(budgets) == 5
+    for write in (papers.latex, papers.markdown):
+        assert "within a cost per row of" not in written(write, valued, tmp_path / "b")
+
+
+def test_a_figure_has_bands_of_the_same_learners_on_every_panel(monkeypatch):
+    """``first`` leads on two of three data sets, ``second`` on the last."""
+    monkeypatch.setattr(plot, "MOST_BANDS", 2)
+    run = ValuedRun()
+    for k, dataset in enumerate("abc"):
+        skills = {"first": 0.9, "second": 0.7, "third": 0.6, "gbrt": 0.9}
+        skills |= {"first": 0.7, "second": 0.9} if dataset == "a" else {}
+        for name, skill in skills.items():
+            rng = np.random.default_rng(k)
+            price = 9 if name == "gbrt" else 4
+            run.add(name, *learner_of(rng, [0.5, skill], [1, price], 60), dataset=dataset)
+    made = boards(run.info, run.frame, run)
+    assert {board.rows[0].learner for board in made} == {"first", "second"}
+    banded = plot._banded(made)
+    assert banded == {"first", "gbrt"}
+    for board in made:
+        assert {*plot._bands(run.info, run, board, run.frame, banded)[1]} == banded
+
+
+def test_the_range_of_a_figure_is_that_of_its_curves():
+    """Bands of any width are cut off."""
+    figures = pytest.importorskip("matplotlib.figure")
+    run = page_run.run()
+    board = boards(run.info, run.frame)[0]
+    qualities = [point.pick.quality for row in board.rows for point in row.curve]
+    bands = {"miser": np.array([[0.0, 2.0]] * 2)}
+    axes = figures.Figure().subplots()
+    plot._panel(axes, board, np.array([0.0, 30.0]), bands)
+    (low, high), room = axes.get_ylim(), 0.1 * (max(qualities) - min(qualities))
+    assert min(qualities) - room < low < min(qualities)
+    assert max(qualities) < high < max(qualities) + room
