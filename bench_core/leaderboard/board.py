@@ -260,7 +260,7 @@ class ClassRows:
     label: str
     rows: float
     model: float  # of the model that the conclusion names
-    reference: float  # at its best
+    reference: float = math.nan  # at its best, NaN if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class Board:
     extremes: tuple[float, float] | None = None  # total costs of buying everything and nothing
     constant: Pick = NOTHING  # the best constant answer, which buys nothing
     constant_class: str = ""  # its label, "" if unknown
-    classes: tuple[ClassRows, ...] = ()  # of an accuracy, if stored
+    classes: tuple[ClassRows, ...] = ()  # of a classifier, if stored
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""

@@ -24,6 +24,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.leaderboard.rare_class import class_rows, rare_class
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
 from bench_core.terminal.wording import listed
 
@@ -194,6 +195,13 @@ class Choice(Draws):
         found = self.at(NO_LIMIT).found
         best = (one for one in found if one.learner == self.reference)
         return next(best, found[0] if found else None)
+
+    def rare_class(self, answer: Selection) -> str:
+        """Return the sentence on a rare class of which an answer finds few test rows, or another
+        number than the reference at its best; "" if there is none, or if they are not stored."""
+        best = self.points.iloc[[*self._best.values()]]
+        classes = class_rows(self.store, self.info, answer.points, best)
+        return rare_class(classes, answer.learner, self.reference, answer.repeats)
 
     def why_not(self, target: Limit, learner: str = "") -> str:
         """Return why a learner ("": any) has no point within a budget, or none that is sure to

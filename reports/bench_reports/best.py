@@ -111,13 +111,16 @@ def command(
     parts: list[Table | str] = []
     for name in named_datasets(frame, datasets):
         choice = Choice(info, Store(store), frame, name, metric or "")
-        if not limits and not metric:
-            parts += concluded(choice)
+        conclusions = concluded(choice) if not limits and not metric else []
+        parts += conclusions
         answers = [choice.at(limit) for limit in limits] or [choice.usual()]
         if answers[0].reason:
             parts.append(f"{name}: {answers[0].reason}")
         kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
-        parts += kind(choice, answers, plugins, store)
+        said = " ".join(" ".join(conclusions).split())
+        for block in kind(choice, answers, plugins, store):
+            if isinstance(block, Table) or not block or block not in said:
+                parts.append(block)
     options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
@@ -234,6 +237,7 @@ def model_of(
 
     info = choice.info
     yield reached(answer)
+    yield from filter(None, [choice.rare_class(answer)])
     yield from (f"{answer.learner}: best at {setting.short}" for setting in answer.pick.settings)
     yield from sentences(purchases(Store(store), info.run, answer.points))
     registry = options.registry(plugins)

@@ -93,8 +93,9 @@ def command(
             continue
         if answers.reason:
             note(f"{name}: {answers.reason}")
-        if limit is None and not learner and output is None:
-            console().out("\n".join(concluded(choice)), highlight=False)
+        conclusions = concluded(choice) if limit is None and not learner and output is None else []
+        if conclusions:
+            console().out("\n".join(conclusions), highlight=False)
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"
         bought = purchases(kept, info.run, chosen.points)
         if order:
@@ -115,6 +116,9 @@ def command(
         ]
         if output is None:
             footer = [*sentences(bought)]
+            rare = choice.rare_class(chosen)
+            if rare not in " ".join(" ".join(conclusions).split()):  # nor is an empty one added
+                footer.append(rare)
             every = bought and all(buy.share > NEVER for buy in bought)
             if every and isinstance(answers.limit, Target):
                 lower = _lower(choice, learner, chosen)

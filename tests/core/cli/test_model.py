@@ -417,3 +417,38 @@ def test_a_check_of_scattered_queries_gives_each_row_its_label(bench):
     assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
     checks = [bench("model", "check", "model", "-d", f"{n}.csv").out for n in ("rows", "again")]
     assert figures_of(checks[0])[0][1] == figures_of(checks[1])[0][1] > 0.99
+
+
+@pytest.fixture
+def critical(bench, tmp_path):
+    """A run on two classes, one of them rare, of which the constant finds none."""
+    rng = np.random.default_rng(0)
+    rare = rng.random(900) < 0.1
+    cells = {"f0": 3 * rare + rng.normal(size=900), "f1": rng.normal(size=900)}
+    frame = pd.DataFrame(cells | {"label": np.where(rare, "critical", "fine")})
+    frame.to_csv("own.csv", index=False)
+    (tmp_path / "prices.csv").write_text("f0,4\nf1,2\n")
+    words = ("-d", "own.csv", "--label", "label", "--costs", "prices.csv", "--executor", "inline")
+    gbrt = ("-l", "gbrt", "--set", "gbrt.trees=40", "-m", "balanced_accuracy,auc")
+    assert bench("run", *words, *gbrt, "--audit", "off").status == 0
+
+
+def right_of_the_rare(text):
+    """The rows of the rare class that ``bench model check`` counts, and their number."""
+    rows, right = re.search(r"^critical +(\d+) +(\d+)$", text, re.M).groups()
+    return int(right), int(rows)
+
+
+def test_every_verb_names_the_rare_class_of_which_its_model_finds_few_rows(bench, critical):
+    assert bench("model", "export", "--budget", "inf", "-o", "model").status == 0
+    found, rows = right_of_the_rare(bench("model", "check", "model").out)
+    assert 0 < found < rows
+    verbs = [("best",), ("features",), ("model", "export", "-o", "model"), ("model", "check")]
+    line = f"Of {rows} test rows of 'critical', gbrt finds 0; at its best it finds {found}."
+    for verb in verbs:
+        words = ("model",) if verb[-1] == "check" else ("--budget", "1")
+        ended = bench(*verb, *words)
+        assert ended.words.count(line) == 1, (verb, ended.out + ended.err)
+    # by the second metric no answers are stored: an export asks its model
+    again = bench("model", "export", "-m", "auc", "--budget", "1", "-o", "model")
+    assert f"Of {rows} test rows of 'critical', gbrt finds 0" in again.out
