@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.outputs import check_replaced
+from bench_core.cli.outputs import check_replaced, guarded
+from bench_core.cli.store import csv_of
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, one_line, require
-from bench_core.terminal.tables import Table, console, show
+from bench_core.terminal.tables import Table, console, show, write_bytes
 from bench_core.terminal.wording import cost, count, quality, run_line, stand_in_notice
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench_core.data import Examples
     from bench_core.leaderboard.board import ClassRows
     from bench_core.results.budgets import Limit
@@ -266,8 +269,15 @@ def sensors_table(model: Predictor) -> Table:
     help="Rows to replay.  [default: the test rows of its run]",
 )
 @options.together(*map(options.request_option, (*READING, "index_base", "unwritten")))
+@click.option(
+    *("-o", "--output"),
+    type=options.FILE,
+    metavar="FILE",
+    help="Write a line for each row, as CSV: its label, answer, scores and cost.",
+)
 @options.debug_option
-def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
+@guarded("output")
+def check_command(folder: Path, data: Path | None, output: Path | None, **arguments: Any) -> int:
     """Replay the model in FOLDER row by row and compare quality and cost with the export's.
 
     Of classes the right answers are counted.
@@ -297,6 +307,9 @@ def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
     if model.classes and model.about["task"] != Task.CHOICE:
         _show_classes(model, rows, answers, of_run=data is None)
+    if output is not None:
+        write_bytes(output, csv_of(_row_by_row(model, rows, answers)))
+        options.note(f"wrote {output}")
     if data is not None:
         if (known := _rows_of_the_run(rows, model)) * 2 >= len(rows):
             options.note(
@@ -340,6 +353,37 @@ def _show_classes(model: Predictor, rows: Examples, answers: Answers, of_run: bo
         options.note(f"note: not shown: {len(there) - _SHOWN} classes of more right answers")
     for line in rare_class_of(model, of_class, "test row" if of_run else "row"):
         console().out(line, highlight=False)
+
+
+def _row_by_row(model: Predictor, rows: Examples, answers: Answers) -> pd.DataFrame:
+    """Return the label, answer, scores and cost of each row; of a choice, the label is the quality
+    of the answer that is returned."""
+    import numpy as np
+    import pandas as pd
+
+    from bench_core.data import Task
+
+    scores, labels, n = answers.scores, rows.y, len(rows)
+    columns: dict[str, Any] = {"row": np.arange(1, n + 1)}
+    if rows.queries is not None:
+        columns["query"] = np.repeat(np.arange(1, len(rows.queries) + 1), rows.queries.sizes)
+    if rows.multiplicity is not None:
+        columns["copies"] = rows.multiplicity
+    if not model.classes:
+        columns |= {"label": labels, "answer": scores}
+    else:
+        answered = model.labels(scores)
+        if model.about["task"] == Task.CHOICE:
+            label: Any = labels[np.arange(n), [*map(model.classes.index, answered)]]
+        else:
+            label = pd.Categorical(np.array(model.classes)[labels.astype(int)])
+        columns |= {"label": label, "answer": pd.Categorical(answered)}
+        if scores.ndim == 1:
+            columns["score"] = scores
+        else:
+            names = (f"score {name}" for name in model.classes)
+            columns |= zip(names, scores.T, strict=True)
+    return pd.DataFrame(columns | {"spent": answers.spent})
 
 
 def _splits_of(model: Predictor) -> Splits:

@@ -452,3 +452,37 @@ def test_every_verb_names_the_rare_class_of_which_its_model_finds_few_rows(bench
     # by the second metric no answers are stored: an export asks its model
     again = bench("model", "export", "-m", "auc", "--budget", "1", "-o", "model")
     assert f"Of {rows} test rows of 'critical', gbrt finds 0" in again.out
+
+
+def replayed_rows(bench, *words):
+    """The lines of ``bench model check -o`` of an exported model."""
+    assert bench("model", "export", *words, "-o", "model").status == 0
+    assert bench("model", "check", "model", "-o", "rows.csv").status == 0
+    return pd.read_csv("rows.csv")
+
+
+def test_a_check_counts_the_right_answers_of_each_class(bench, critical):
+    rows = replayed_rows(bench, "--budget", "inf")
+    shown = bench("model", "check", "model").out
+    for label, own in rows.groupby("label"):
+        right = int((own["answer"] == label).sum())
+        assert re.search(rf"^{label} +{len(own)} +{right}$", shown, re.M), shown
+    assert bench("model", "check", "model", "-d", "own.csv").status == 0
+
+
+def test_a_check_writes_a_line_for_each_row_from_which_its_figures_follow(bench, critical):
+    rows = replayed_rows(bench, "--budget", "inf")
+    assert [*rows.columns] == ["row", "label", "answer", "score", "spent"]
+    assert rows["row"].tolist() == [*range(1, len(rows) + 1)]
+    right = rows["answer"] == rows["label"]
+    balanced = right.groupby(rows["label"]).mean().mean()
+    figures = figures_of(bench("model", "check", "model").out)
+    assert figures[0] == (round(balanced, 4),) * 2
+    assert figures[1] == (round(rows["spent"].mean(), 2),) * 2
+    assert ((rows["score"] > 0) == (rows["answer"] == "fine")).all()
+    again = bench("model", "check", "model", "-d", "own.csv", "-o", "own.csv")
+    assert again.status == 2
+    assert "own.csv" in again.err
+    inside = bench("model", "check", "model", "-o", "model/model.json")
+    assert inside.status == 2
+    assert load("model").about["learner"] == "gbrt"
