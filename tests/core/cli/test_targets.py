@@ -285,3 +285,16 @@ def test_a_share_that_the_constant_has_costs_nothing(points, bench):
     ended = bench("best", "--keep", str(share))
     assert "the best constant already reaches" in ended.out
     assert "on validation, at no cost" in ended.out
+
+
+def test_best_shows_the_model_of_a_named_learner(done, bench):
+    limits = [(("--keep", "90%"), {"keep": 0.9}), (("--budget", "inf"), {"budget": "inf"})]
+    for words, call in limits:
+        ended = bench("best", "--learner", "gbrt", *words)
+        best = bench_core.load_run().best(learner="gbrt", **call)
+        cells = row_of(ended.out, "gbrt")
+        assert f"{best.cost:.2f}" in [cell.rstrip("*") for cell in cells]
+        assert f"gbrt: accuracy {best.valid_quality:.4f} on validation" in ended.out
+        assert "toy " not in ended.out
+    unknown = bench("best", "--learner", "gbtr")
+    assert (unknown.status, "did you mean gbrt?" in unknown.err) == (2, True)
