@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from bench_core.leaderboard.board import (
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.leaderboard.rare_class import class_rows, rare_class
+from bench_core.metrics import parse_metric
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
 from bench_core.terminal.wording import listed
 
@@ -227,6 +229,12 @@ class Choice(Draws):
             return f"the run has no reference with a result: {remedy}"
         if target.kind == KEEP and not any(one.sure for one in self.at(target).found):
             return f"the best constant already reaches {words} on validation, at no cost"
+        with suppress(UsageError):  # a run does not store the bounds of plugins' metrics
+            most = (getattr(parse_metric(self.metric.name), "bounds", None) or (0, math.inf))[1]
+            if target.kind != KEEP and target.amount > most:
+                meant = f"; did you mean {target.amount / 100:g}?"
+                hint = meant if most == 1 and target.amount <= 100 else ""
+                return f"{words} is out of reach: it is at most {most:g}{hint}"
         best = self.chosen([NO_LIMIT])[0][NO_LIMIT].row
         rows = best[:, [k for k, own in enumerate(self.names) if learner in ("", own)]]
         qualities = self.valid(rows[rows >= 0])[1]

@@ -298,3 +298,20 @@ def test_best_shows_the_model_of_a_named_learner(done, bench):
         assert "toy " not in ended.out
     unknown = bench("best", "--learner", "gbtr")
     assert (unknown.status, "did you mean gbrt?" in unknown.err) == (2, True)
+
+
+def test_a_metric_that_the_run_lacks_is_named_with_the_command_that_adds_it(done, bench):
+    ended = bench("best", "--metric", "auc")
+    assert ended.status == 2
+    words = " ".join(ended.err.split())
+    assert "the run has no auc, only accuracy, log_loss; without training: bench run " in words
+    assert "--metric accuracy,log_loss,auc" in words
+    second = bench("best", "--metric", "log_loss", "--budget", "inf").words
+    assert "values per query or row of its first metric only, accuracy; for those of" in second
+    assert "--metric log_loss,accuracy" in second
+
+
+def test_a_quality_beyond_the_metric_is_named_as_such(done, bench):
+    said = bench("best", "--quality", "85").out
+    assert "accuracy 85 is out of reach: it is at most 1; did you mean 0.85?" in said
+    assert "at most" not in bench("best", "--quality", "85", "--metric", "log_loss").out
