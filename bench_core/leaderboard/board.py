@@ -252,6 +252,11 @@ class Row(Answer):
         """The probability that the model keeps the quality, 1 if it is sure; NaN if unknown."""
         return 1.0 if self.cheap else self.likely.probability if self.likely else math.nan
 
+    @property
+    def sure_in(self) -> str:
+        """The repeats that are sure to keep the quality, in words."""
+        return f"{self.reached} of {self.repeats}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClassRows:

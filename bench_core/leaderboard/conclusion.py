@@ -256,7 +256,7 @@ def _better_on_test(board: Board, row: Row, without: Sequence[Row] = ()) -> Iter
     ]
     if better:
         best = min(better, key=lambda other: other.model.cost)
-        chance = "" if best.cheap else f", {saving(best.saving, best.probability)}"
+        chance = "" if best.cheap else f", {saving(best.saving, best.probability, best.sure_in)}"
         reached = _reached(board, best.model).partition(" of ")[0]
         price = f"{cost(best.model.cost)}{chance}"
         yield f"{_name(best)}, {price}, {reached}: cheaper and no worse on test."

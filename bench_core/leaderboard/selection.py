@@ -48,12 +48,18 @@ class Selection(Answer):
     pick: Pick
     points: pd.DataFrame
     of: int  # repeats of the run
+    reached: int = 0  # repeats in which the point is sure to reach a target
     reference: str = ""
 
     @property
     def sure(self) -> bool:
         """True if ``pick`` is sure to reach the target in every repeat, not just likeliest."""
         return bool(self.cheap)
+
+    @property
+    def sure_in(self) -> str:
+        """The repeats in which ``pick`` is sure to reach the target, in words."""
+        return f"{self.reached} of {self.of}"
 
     @property
     def quality(self) -> float:
@@ -265,6 +271,7 @@ def _selections(draws: Draws, limit: Limit, chosen: Mapping[Limit, Chosen]) -> l
                 points=draws.points.iloc[rows],
                 audit=audit_mark(trials_of(draws, name)),
                 of=len(draws.repeats),
+                reached=int(points.sure[:, k].sum()),
                 likely=likely(draws, points, k) if isinstance(limit, Target) else None,
                 saving=saved[k][0],
                 saved=saved[k][1],

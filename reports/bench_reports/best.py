@@ -415,7 +415,7 @@ def _quality(selection: Selection) -> str:
 def _saving(selection: Selection) -> str:
     """Return the saving, with ! if it does not count and * if it is tied for the best."""
     if not selection.sure:
-        return saving(selection.saving, chance(selection))
+        return saving(selection.saving, chance(selection), selection.sure_in)
     mark = "!" if selection.saved.lost else "*" if selection.saved.tier == 1 else " "
     return saving(selection.saving) + mark
 

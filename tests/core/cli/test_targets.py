@@ -152,7 +152,7 @@ def test_a_learner_that_is_not_sure_is_likely(done, bench):
     n = len(next(Store("results/bench.db").values("last", split="valid")).weights)
     error = math.sqrt(float(accuracy) * (1 - float(accuracy)) / (n - 1))
     beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
-    assert chance == f"{beyond:.0%} sure"
+    assert chance == f"{math.floor(100 * beyond)}% sure"
     assert set(sure(quality=0.85)) == {"toy"}
 
 
