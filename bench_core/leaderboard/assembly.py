@@ -12,6 +12,7 @@ import numpy as np
 
 from bench_core.arrays import IntArray
 from bench_core.costs.model import unit_named
+from bench_core.datasets.cautions import joined
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
@@ -98,9 +99,9 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
             points = chosen[budget] if under is draws else under.chosen([budget])[0][budget]
             at.append(standings(under, budget, points))
     rows = _rows(draws, use, chosen, curves, [unlimited, *at], areas(draws, within))
-    notes_of_uses = dict.fromkeys(note for use in uses for note in use.notes)
+    notes_of_uses = [note for use in uses for note in use.notes]
     # a stand-in has a notice
-    notes = [note.text for note in notes_of_uses if note.kind != STAND_IN]
+    notes = [*joined(note.text for note in notes_of_uses if note.kind != STAND_IN)]
     notes += _repeats(draws, uses)
     stand_in = bool(first["stand_in"])
     marks = {
@@ -123,7 +124,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         failures=tuple(failures(draws)),
         facts=tuple(facts(use)),
         notes=tuple(notes),
-        cautions=tuple(note.text for note in notes_of_uses if note.kind == CAUTION),
+        cautions=tuple(joined(note.text for note in notes_of_uses if note.kind == CAUTION)),
         budgets=tuple(budgets),
         standings=tuple(at),
         unlimited=unlimited,

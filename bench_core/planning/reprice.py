@@ -9,6 +9,7 @@ from bench_core._io.digests import digest
 from bench_core._io.files import file_name
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
+from bench_core.datasets.cautions import joined
 from bench_core.datasets.pricing import same_sensors, with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import InputError, UsageError, blaming, option
@@ -103,7 +104,7 @@ def plan_reprice(
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill")
     record: dict[str, Any] = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
-    lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
+    lines = joined(f"{use.name}: {line}" for use in uses for line in use.notes)
     record |= {"datasets": tuple(uses), "notes": tuple(lines), "extra": {}}
     record["metrics"] = with_total_cost(info.metrics, errors)
     record["higher_is_better"] = {TOTAL_COST: False} | dict(info.higher_is_better)

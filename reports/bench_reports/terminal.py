@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench_core.datasets.cautions import joined
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import (
     FALLS,
@@ -98,8 +99,10 @@ def write(
 
     shown = boards(run, frame, store)
     if noted:
-        seen = {note.text for use in run.datasets for note in use.notes}
-        shown = [replace(b, notes=tuple(n for n in b.notes if n not in seen)) for b in shown]
+        texts = [(use.name, note.text) for use in run.datasets for note in use.notes]
+        for k, board in enumerate(shown):
+            seen = {*joined(text for name, text in texts if name == board.dataset)}
+            shown[k] = replace(board, notes=tuple(n for n in board.notes if n not in seen))
     panels = Panels(run, frame, store, shown, columns, against, registry)
     if output is None:
         show_boards(panels, console(), sections)
