@@ -44,6 +44,8 @@ Value = float | str | Interval
 
 PERCENT = f"{SHARE:.0%}"
 BEST = ", best"  # ends the name of the reference's second row
+FEATURES = "features"
+"""Title of the column ``cost`` next to total costs, which also count errors."""
 QUALITY = "quality"
 """Name of the column of the primary metric in files, and in ``--columns``."""
 
@@ -99,9 +101,10 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def rows(number: float) -> str:
         return f"{number:.1f}" if board.repeats > 1 and not math.isnan(number) else whole(number)
 
+    paid = FEATURES if board.totals else "cost"
     cheaper_95, cheaper_99 = (f"{CHEAPER} {share:.0%}" for share in (LEVEL, WIDE_LEVEL))
     entries = [
-        _column("cost", lambda row: row.model.cost, cost, usual=True),
+        _column(paid, lambda row: row.model.cost, cost, name="cost", usual=True),
         _column(
             CHEAPER,
             lambda row: row.saving,

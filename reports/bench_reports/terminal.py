@@ -22,6 +22,7 @@ from bench_core.leaderboard.board import (
     notice,
 )
 from bench_core.leaderboard.columns import (
+    FEATURES,
     QUALITY,
     Column,
     explained,
@@ -271,8 +272,13 @@ def selection_line(board: Board) -> str:
     priced = f"mean per row{unit}, for features {'and trees' if board.trees_paid else 'only'}"
     if board.counted:
         priced = "mean number of features per row"
+    name = "cost"
+    if board.totals:  # of which the sentence and other columns tell the rest
+        name = FEATURES
+        parts = "with trees" if board.trees_paid else "without errors"
+        priced = f"mean cost per row{unit}, {parts}"
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
-    return f"{models}; figures are from test{over}. cost: {priced}{billed}{audit}."
+    return f"{models}; figures are from test{over}. {name}: {priced}{billed}{audit}."
 
 
 def screen_table(panel: Panel, metric: str = "") -> Table:
