@@ -252,7 +252,9 @@ class Result(RunResult):
             for row in (*board.rows, *board.sources):
                 figures: dict[str, Any] = {"dataset": name, "learner": row.learner}
                 for column in board_columns(board, registry):
-                    figures |= column.fields(row, column.title)
+                    # "cost" next to total costs, too
+                    title = "cost" if column.name == "cost" else column.title
+                    figures |= column.fields(row, title)
                 rows.append(figures)
         table = self._table(rows, dataset)
         if columns == "all":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.outputs import check_replaced
+from bench_core.cli.outputs import check_replaced, guarded
+from bench_core.cli.store import csv_of
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, one_line, require
-from bench_core.terminal.tables import Table, console, show
+from bench_core.terminal.tables import Table, console, show, write_bytes
 from bench_core.terminal.wording import cost, count, quality, run_line, stand_in_notice
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench_core.data import Examples
+    from bench_core.leaderboard.board import ClassRows
     from bench_core.results.budgets import Limit
     from bench_core.serving import Predictor
+    from bench_core.serving.row_state import Answers
     from bench_core.splits import Splits
 
 DIFFERS = 1
@@ -170,7 +175,7 @@ def _loaded(folder: Path) -> Predictor:
 
 def summary(model: Predictor) -> list[str]:
     """Return a few lines on a model and its figures."""
-    from bench_core.leaderboard.board import Setting
+    from bench_core.leaderboard.board import ClassRows, Setting
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     valid, unit = about.get("valid"), _unit(model)
@@ -191,6 +196,7 @@ def summary(model: Predictor) -> list[str]:
             f"{best['learner']} at its best: {metric} {quality(best['quality'])} at "
             f"{cost(best['cost'])}"
         )
+    lines += rare_class_of(model, [ClassRows(*of_class) for of_class in about.get("found", ())])
     columns = count(len(model.features), "column")
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
     if model.error_costs is not None:
@@ -198,6 +204,18 @@ def summary(model: Predictor) -> list[str]:
     if least := model.least_cap:
         lines.append(f"every answer costs at least {cost(least)}{unit}{_with_less(model)}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
+
+
+def rare_class_of(
+    model: Predictor, classes: Sequence[ClassRows], noun: str = "test row"
+) -> list[str]:
+    """Return the sentence on a rare class of which a model answers few rows right, or another
+    number than the reference, if there is one."""
+    from bench_core.leaderboard.rare_class import rare_class
+
+    best = model.about["reference"] or {"learner": ""}
+    line = rare_class(classes, model.about["learner"], best["learner"], noun=noun)
+    return [line] if line else []
 
 
 def _unit(model: Predictor) -> str:
@@ -251,31 +269,47 @@ def sensors_table(model: Predictor) -> Table:
     help="Rows to replay.  [default: the test rows of its run]",
 )
 @options.together(*map(options.request_option, (*READING, "index_base", "unwritten")))
+@click.option(
+    *("-o", "--output"),
+    type=options.FILE,
+    metavar="FILE",
+    help="Write a line for each row, as CSV: its label, answer, scores and cost.",
+)
 @options.debug_option
-def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
+@guarded("output")
+def check_command(folder: Path, data: Path | None, output: Path | None, **arguments: Any) -> int:
     """Replay the model in FOLDER row by row and compare quality and cost with the export's.
+
+    Of classes the right answers are counted.
 
     A table is read as the run's, unless options differ. Without --data, the exit status is 1 if a
     figure differs from the export's. Under a cap the cost may be lower.
     """
     import numpy as np
 
-    from bench_core.leaderboard.export import replayed
+    from bench_core.data import Task
+    from bench_core.leaderboard.export import answers_of, figures
     from bench_core.results.budgets import CAP
 
     model = _loaded(folder)
     rows = _splits_of(model).test if data is None else _rows_of(data, model, arguments)
     exported = model.about["test"] or model.about["valid"]
-    replay = replayed(model, rows, options.registry().metrics)
-    figures = {
+    answers = answers_of(model, rows)
+    replay = figures(model, rows, answers, options.registry().metrics)
+    shown = {
         "quality": (model.about["metric"], quality),
         "cost": (f"mean cost,{_unit(model)}".rstrip(","), cost),
         "cost_max": ("largest cost", cost),
     }
-    lines = [[name, word(exported[f]), word(replay[f])] for f, (name, word) in figures.items()]
+    lines = [[name, word(exported[f]), word(replay[f])] for f, (name, word) in shown.items()]
     titles = ("figure", "exported", "replayed")
     title = f"{folder}: {count(len(rows), 'row')} of {data or 'the test split'}"
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
+    if model.classes and model.about["task"] != Task.CHOICE:
+        _show_classes(model, rows, answers, of_run=data is None)
+    if output is not None:
+        write_bytes(output, csv_of(_row_by_row(model, rows, answers)))
+        options.note(f"wrote {output}")
     if data is not None:
         if (known := _rows_of_the_run(rows, model)) * 2 >= len(rows):
             options.note(
@@ -287,10 +321,69 @@ def check_command(folder: Path, data: Path | None, **arguments: Any) -> int:
     same = all(
         np.isclose(replay[f], exported[f], rtol=_SAME, atol=_SAME, equal_nan=True)  # may be NaN
         or (capped and f != "quality" and replay[f] < exported[f])
-        for f in figures
+        for f in shown
     )
     console().out("the same as when exported" if same else "NOT the same as when exported")
     return 0 if same else DIFFERS
+
+
+def _show_classes(model: Predictor, rows: Examples, answers: Answers, of_run: bool) -> None:
+    """Show the rows of each class that a classifier answers right, of many classes those that it
+    knows worst; ``of_run``: they are the test rows of the run, of which the reference's are known.
+    """
+    import numpy as np
+
+    from bench_core.leaderboard.board import ClassRows
+    from bench_core.leaderboard.export import right_answers
+
+    right = right_answers(model, rows, answers).tolist()
+    sizes = np.bincount(rows.y.astype(int), minlength=len(right)).tolist()
+    of_class = [ClassRows(*line) for line in zip(model.classes, sizes, right, strict=True)]
+    if of_run:
+        known = {group[0]: group[3:] for group in model.about.get("found", ())}
+        of_class = [ClassRows(c.label, c.rows, c.model, *known.get(c.label, ())) for c in of_class]
+    there = [group for group in of_class if group.rows]
+    worst = sorted(there, key=lambda group: group.model / group.rows)[:_SHOWN]
+    lines = [
+        [group.label, str(group.rows), f"{group.model:.0f}"] for group in there if group in worst
+    ]
+    titles = ("class", "rows", "right")
+    show(Table(titles, lines, "class", titles[1:], titles[:1]), console())
+    if len(there) > _SHOWN:
+        options.note(f"note: not shown: {len(there) - _SHOWN} classes of more right answers")
+    for line in rare_class_of(model, of_class, "test row" if of_run else "row"):
+        console().out(line, highlight=False)
+
+
+def _row_by_row(model: Predictor, rows: Examples, answers: Answers) -> pd.DataFrame:
+    """Return the label, answer, scores and cost of each row; of a choice, the label is the quality
+    of the answer that is returned."""
+    import numpy as np
+    import pandas as pd
+
+    from bench_core.data import Task
+
+    scores, labels, n = answers.scores, rows.y, len(rows)
+    columns: dict[str, Any] = {"row": np.arange(1, n + 1)}
+    if rows.queries is not None:
+        columns["query"] = np.repeat(np.arange(1, len(rows.queries) + 1), rows.queries.sizes)
+    if rows.multiplicity is not None:
+        columns["copies"] = rows.multiplicity
+    if not model.classes:
+        columns |= {"label": labels, "answer": scores}
+    else:
+        answered = model.labels(scores)
+        if model.about["task"] == Task.CHOICE:
+            label: Any = labels[np.arange(n), [*map(model.classes.index, answered)]]
+        else:
+            label = pd.Categorical(np.array(model.classes)[labels.astype(int)])
+        columns |= {"label": label, "answer": pd.Categorical(answered)}
+        if scores.ndim == 1:
+            columns["score"] = scores
+        else:
+            names = (f"score {name}" for name in model.classes)
+            columns |= zip(names, scores.T, strict=True)
+    return pd.DataFrame(columns | {"spent": answers.spent})
 
 
 def _splits_of(model: Predictor) -> Splits:

@@ -14,7 +14,7 @@ import click
 from bench_core.errors import BenchError, UsageError
 from bench_core.terminal.tables import check_output
 
-_INPUTS = ("data", "valid", "test", "costs", "error_costs", "suite", "store", "inputs")
+_INPUTS = ("data", "valid", "test", "costs", "error_costs", "suite", "store", "inputs", "folder")
 """Options that may name files to read."""
 
 

@@ -1,5 +1,8 @@
 """One-line notes, of kind ``CAUTION``, on data too small or too repetitive for reliable results."""
 
+import re
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from bench_core.data import Examples, Task
@@ -12,6 +15,7 @@ FEW_UNITS = 500
 FEW_OF_A_CLASS = 10
 COPIES = (0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Shares of copies in a split that a note names. They are coarse, so that folds give one note."""
+_COPIED = re.compile(r"at least (\d+)% of (?=\w+ rows are copies)")
 CHOSEN = ": points are chosen on rows that they are judged by"
 """End of the note on test rows that are validation rows."""
 FEW_VALUES = 20
@@ -71,6 +75,18 @@ def copied_rows(splits: Splits) -> list[str]:
                 f"included{harm}"
             )
     return notes
+
+
+def joined(lines: Iterable[str]) -> Iterator[str]:
+    """Yield each note once; notes on copies in several splits that differ only in the share become
+    one with the range of shares."""
+    shares: dict[tuple[str, str], set[int]] = {}
+    for line in lines:
+        before, share, after = (*_COPIED.split(line, maxsplit=1), "0", "")[:3]
+        shares.setdefault((before, after), set()).add(int(share))
+    for (before, after), own in shares.items():
+        ends = " to ".join(f"{share}%" for share in sorted({min(own), max(own)}))
+        yield f"{before}at least {ends} of {after}" if after else before
 
 
 def _hashes(examples: Examples) -> U64:

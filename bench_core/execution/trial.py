@@ -30,6 +30,7 @@ from bench_core.execution.predict import PredictedPath, in_order, predict_split,
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.calibration import Calibration, calibrated
 from bench_core.metrics.frontier import frontier
+from bench_core.metrics.rows import right_by_class
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.budgets import CAP, CONSTANT
 from bench_core.results.records import (
@@ -124,6 +125,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             *(paths[name], examples, splits.costs, metrics, name, spec.threads),
             splits.columns,
             errors,
+            0 if choice else splits.classes,
         )
         for name, examples in parts.items()
     }
@@ -180,7 +182,7 @@ class SplitScore:
     units: int  # queries, groups or rows, each with a value of the primary metric
     primary: Mapping[int, FloatArray]  # by point number: condensed values (m,)
     weights: FloatArray  # (m,)
-    right: Mapping[int, FloatArray]  # by point number, for accuracy: right answers by class
+    right: Mapping[int, FloatArray]  # by point number, of classifiers: right answers by class
 
 
 def score_split(
@@ -192,9 +194,11 @@ def score_split(
     threads: int = 1,
     columns: Sequence[str] = (),
     errors: ErrorCosts | None = None,
+    classes: int = 0,
 ) -> SplitScore:
     """Compute metrics and costs of every point of a path, and under every cap. ``columns`` (d,) are
-    the user's, counted instead of the features that they are encoded as."""
+    the user's, counted instead of the features that they are encoded as; of ``classes`` the right
+    answers are counted."""
     of_rows = examples.units, examples.multiplicity, errors, examples.price_columns
     labels = Labels(examples.y, *of_rows)
     rows, primary, right = [], {}, {}
@@ -207,9 +211,8 @@ def score_split(
     results = in_order(judged, [*points], threads)
     for (p, point), values in zip(points.items(), results, strict=True):
         first = values[metrics[0].name]
-        if metrics[0].name == "accuracy":
-            answers = np.bincount(examples.y.astype(np.int64), first.values)
-            right[p] = answers.astype(np.float64)
+        if classes:
+            right[p] = right_by_class(path.scores[p], examples.y, classes, errors)
         of_units, of_unit = by_group(first.values, first.weights, examples.units)
         units = len(of_units)
         condensed, weights = condense(of_units, of_unit)

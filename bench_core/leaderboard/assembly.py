@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core._io.digests import canonical
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import IntArray
 from bench_core.costs.model import unit_named
+from bench_core.datasets.cautions import joined
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
@@ -33,6 +33,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
+from bench_core.leaderboard.rare_class import class_rows
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.operating_points import search_marks
@@ -98,9 +99,9 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
             points = chosen[budget] if under is draws else under.chosen([budget])[0][budget]
             at.append(standings(under, budget, points))
     rows = _rows(draws, use, chosen, curves, [unlimited, *at], areas(draws, within))
-    notes_of_uses = dict.fromkeys(note for use in uses for note in use.notes)
+    notes_of_uses = [note for use in uses for note in use.notes]
     # a stand-in has a notice
-    notes = [note.text for note in notes_of_uses if note.kind != STAND_IN]
+    notes = [*joined(note.text for note in notes_of_uses if note.kind != STAND_IN)]
     notes += _repeats(draws, uses)
     stand_in = bool(first["stand_in"])
     marks = {
@@ -123,7 +124,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         failures=tuple(failures(draws)),
         facts=tuple(facts(use)),
         notes=tuple(notes),
-        cautions=tuple(note.text for note in notes_of_uses if note.kind == CAUTION),
+        cautions=tuple(joined(note.text for note in notes_of_uses if note.kind == CAUTION)),
         budgets=tuple(budgets),
         standings=tuple(at),
         unlimited=unlimited,
@@ -140,7 +141,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         constant=constant,
         constant_class=_class_of(constant.quality, uses) if metric.name == "accuracy" else "",
     )
-    return replace(board, classes=tuple(_classes(draws, board, uses, chosen)))
+    return replace(board, classes=_classes(draws, board, chosen))
 
 
 def constant_pick(draws: Draws) -> Pick:
@@ -165,41 +166,19 @@ def _class_of(accuracy: float, uses: Sequence[DatasetUse]) -> str:
     return alike[0] if len(alike) == 1 else ""
 
 
-def _classes(
-    draws: Draws, board: Board, uses: Sequence[DatasetUse], chosen: Mapping[Limit, Chosen]
-) -> Iterator[ClassRows]:
-    """Yield the classes with the test rows that the named model and the reference answer right."""
+def _classes(draws: Draws, board: Board, chosen: Mapping[Limit, Chosen]) -> tuple[ClassRows, ...]:
+    """Return the classes with the test rows that the named model and the reference answer right."""
     row, reference = board.named, board.reference_row
-    labels = [*uses[0].test_classes] if uses else []
-    alike = all([*use.test_classes] == labels for use in uses)
-    if not (board.tested and row and reference and draws.store and labels and alike):
-        return
-    sizes = np.mean([[*use.test_classes.values()] for use in uses], axis=0)
-    of_model = _right(draws, row.learner, chosen[Target(SHARE)], len(labels))
-    of_reference = _right(draws, reference.learner, chosen[NO_LIMIT], len(labels))
-    if of_model is not None and of_reference is not None:
-        for label, *rows in zip(labels, sizes, of_model, of_reference, strict=True):
-            yield ClassRows(label, *map(float, rows))
 
+    def points(learner: str, limit: Limit) -> pd.DataFrame:
+        rows = chosen[limit].row[:, draws.names.index(learner)]
+        return draws.points.iloc[rows if (rows >= 0).all() else rows[:0]]
 
-def _right(draws: Draws, learner: str, chosen: Chosen, classes: int) -> FloatArray | None:
-    """Return the right answers by class (classes,) of a learner's chosen points on test, the mean
-    over repeats; None if they are not stored."""
-    assert draws.store is not None
-    rows = chosen.row[:, draws.names.index(learner)]
-    if (rows < 0).any():
-        return None
-    keys = {(*repeat, *draws.key(row)) for repeat, row in zip(draws.repeats, rows, strict=True)}
-    matched, answers = 0, np.zeros(classes)
-    for values in draws.store.values(draws.info.run, dataset=draws.dataset, learner=learner):
-        of = values.trial
-        for p, point in enumerate(values.settings):
-            key = of.fold, of.seed, canonical(of.params), canonical(point)
-            if key in keys and values.right is not None:
-                # without the last classes if a split has no rows of them
-                answers[: len(values.right[p])] += values.right[p]
-                matched += 1
-    return answers / matched if matched == len(keys) else None
+    if row is None or row.learner not in draws.names:
+        return ()
+    model = points(row.learner, NO_LIMIT if board.totals else Target(SHARE))
+    best = points(reference.learner, NO_LIMIT) if reference else model[:0]
+    return class_rows(draws.store, draws.info, model, best)
 
 
 def _sources(uses: Sequence[DatasetUse], metric: str) -> Iterator[Row]:

@@ -259,6 +259,11 @@ class Row(Answer):
         """The probability that the model keeps the quality, 1 if it is sure; NaN if unknown."""
         return 1.0 if self.cheap else self.likely.probability if self.likely else math.nan
 
+    @property
+    def sure_in(self) -> str:
+        """The repeats that are sure to keep the quality, in words."""
+        return f"{self.reached} of {self.repeats}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClassRows:
@@ -267,7 +272,7 @@ class ClassRows:
     label: str
     rows: float
     model: float  # of the model that the conclusion names
-    reference: float  # at its best
+    reference: float = math.nan  # at its best, NaN if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +320,7 @@ class Board:
     extremes: tuple[float, float] | None = None  # total costs of buying everything and nothing
     constant: Pick = NOTHING  # the best constant answer, which buys nothing
     constant_class: str = ""  # its label, "" if unknown
-    classes: tuple[ClassRows, ...] = ()  # of an accuracy, if stored
+    classes: tuple[ClassRows, ...] = ()  # of a classifier, if stored
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""

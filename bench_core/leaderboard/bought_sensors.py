@@ -57,9 +57,9 @@ def first_names(features: str) -> str:
     return shortened(features.split(", "), 3)
 
 
-def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
-    """Return the mean over the chosen points of a learner, one of each repeat; sensors with the
-    largest cost per row first. Empty if a point is not stored."""
+def values_at(store: Store, run: str, chosen: pd.DataFrame) -> list[tuple[TrialValues, int]]:
+    """Return the stored values of each chosen point of a learner, one of each repeat, and its place
+    in them; empty if a point is not stored."""
     dataset, learner = (str(chosen[name].iloc[0]) for name in ("dataset", "learner"))
     stored: dict[tuple[int, int, str, str], tuple[TrialValues, int]] = {}
     for values in store.values(run, dataset=dataset, learner=learner, capped=True):
@@ -67,15 +67,23 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
         for k, setting in enumerate(values.settings):
             key = of.fold, of.seed, canonical(of.params), canonical(setting)
             stored.setdefault(key, (values, k))
-    total: dict[tuple[str, float], list[float]] = {}
-    lost: dict[tuple[str, float], tuple[float, float]] = {}
-    paid: dict[tuple[str, float], float] = {}
-    weight = 1 / len(chosen)
+    points = []
     for _, row in chosen.iterrows():
         texts = (canonical(json.loads(str(row[name]))) for name in ("params", "point"))
         if (key := (row["fold"], row["seed"], *texts)) not in stored:
             return []
-        values, k = stored[key]
+        points.append(stored[key])
+    return points
+
+
+def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
+    """Return the mean over the chosen points of a learner, one of each repeat; sensors with the
+    largest cost per row first. Empty if a point is not stored."""
+    total: dict[tuple[str, float], list[float]] = {}
+    lost: dict[tuple[str, float], tuple[float, float]] = {}
+    paid: dict[tuple[str, float], float] = {}
+    weight = 1 / len(chosen)
+    for values, k in values_at(store, run, chosen):
         figures = [values.bought[k], *([] if values.steps is None else values.steps[k])]
         for name, price, *numbers in zip(*values.trial.sensors, *figures, strict=True):
             pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)

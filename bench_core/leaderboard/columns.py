@@ -26,7 +26,16 @@ from bench_core.leaderboard.board import (
 from bench_core.statistics import CONFIDENCE, LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import CHEAPER, cost, duration, half, quality, saving, saving_ends
+from bench_core.terminal.wording import (
+    CHEAPER,
+    chance,
+    cost,
+    duration,
+    half,
+    quality,
+    saving,
+    saving_ends,
+)
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -35,6 +44,8 @@ Value = float | str | Interval
 
 PERCENT = f"{SHARE:.0%}"
 BEST = ", best"  # ends the name of the reference's second row
+FEATURES = "features"
+"""Title of the column ``cost`` next to total costs, which also count errors."""
 QUALITY = "quality"
 """Name of the column of the primary metric in files, and in ``--columns``."""
 
@@ -90,9 +101,10 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
     def rows(number: float) -> str:
         return f"{number:.1f}" if board.repeats > 1 and not math.isnan(number) else whole(number)
 
+    paid = FEATURES if board.totals else "cost"
     cheaper_95, cheaper_99 = (f"{CHEAPER} {share:.0%}" for share in (LEVEL, WIDE_LEVEL))
     entries = [
-        _column("cost", lambda row: row.model.cost, cost, usual=True),
+        _column(paid, lambda row: row.model.cost, cost, name="cost", usual=True),
         _column(
             CHEAPER,
             lambda row: row.saving,
@@ -148,7 +160,9 @@ def _column(title: str, value: Callable[[Row], V], show: Callable[[V], str], **m
 
     def text(row: Row) -> str:
         if title == CHEAPER and row.likely:
-            return saving(row.saving, row.probability)
+            return saving(row.saving, row.probability, row.sure_in)
+        if title == "sure" and row.likely:
+            return chance(row.probability, row.sure_in).removesuffix(" sure")
         return show(value(row)) or "-"
 
     return Column(title, value, text, **more)
@@ -298,7 +312,8 @@ def _explanations(board: Board) -> dict[str, str]:
 def rule_words(board: Board) -> str:
     """Return the rule by which the model of a row is chosen."""
     sure = f"is {CONFIDENCE} sure to have" if board.draws else "has"
-    return f"the cheapest that {sure} {target(board)} on validation"
+    rule = f"the cheapest that {sure} {target(board)} on validation"
+    return f"{rule}, else the likeliest" if any(row.likely for row in board.rows) else rule
 
 
 def target(board: Board) -> str:

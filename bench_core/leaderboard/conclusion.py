@@ -28,6 +28,7 @@ from bench_core.leaderboard.board import (
     saves,
 )
 from bench_core.leaderboard.certainty import FEW_REPEATS
+from bench_core.leaderboard.rare_class import FEW_OF_A_CLASS, rare_class
 from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
 from bench_core.statistics import LEVEL
@@ -130,13 +131,6 @@ UNMEASURED = "The uncertainty was not measured."
 
 POOR_JUDGE = 0.85
 """Above this accuracy of a constant, the conclusion names another metric to judge by."""
-
-RARE = 0.2
-"""Share of test rows below which a conclusion counts the right answers of a class; of many classes
-half an equal share."""
-
-FEW_OF_A_CLASS = 5
-"""Test rows of a class that a model may miss without a remark."""
 
 FIRST = 3
 """Most learners of which a conclusion tells where they are first."""
@@ -272,7 +266,7 @@ def _better_on_test(board: Board, row: Row, without: Sequence[Row] = ()) -> Iter
     ]
     if better:
         best = min(better, key=lambda other: other.model.cost)
-        chance = "" if best.cheap else f", {saving(best.saving, best.probability)}"
+        chance = "" if best.cheap else f", {saving(best.saving, best.probability, best.sure_in)}"
         reached = _reached(board, best.model).partition(" of ")[0]
         price = f"{cost(best.model.cost)}{chance}"
         yield f"{_name(best)}, {price}, {reached}: cheaper and no worse on test."
@@ -302,6 +296,7 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
         yield UNMEASURED
     elif row.standing.tier == 1:
         yield from _ties_at(board, board.unlimited, row.learner)
+    yield from _rare_class(board, row, board.reference_row)
 
 
 def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
@@ -401,21 +396,11 @@ def _times(row: Row) -> str:
     return f"{saving(row.saving)} as much{in_brackets(row.saved.interval, saving)}"
 
 
-def _rare_class(board: Board, row: Row, reference: Row) -> Iterator[str]:
-    """Yield a sentence on the rare class whose recall changes most, if by at least one row."""
-    every = math.fsum(group.rows for group in board.classes)
-    rare = [
-        group
-        for group in board.classes
-        if 0 < group.rows < every * min(RARE, 0.5 / len(board.classes))
-        and abs(group.model - group.reference) >= 1
-    ]
-    if rare:
-        most = max(rare, key=lambda group: abs(group.model - group.reference) / group.rows)
-        rows, own, other = (_rows(board, n) for n in (most.rows, most.model, most.reference))
-        found = f"{row.learner} finds {own}; {reference.learner} finds {other}"
-        noun = "row" if rows == "1" else "rows"
-        yield f"Of {rows} test {noun} of '{most.label}', {found}."
+def _rare_class(board: Board, row: Row, reference: Row | None) -> Iterator[str]:
+    """Yield the sentence on a rare class, if there is one."""
+    name = reference.learner if reference else ""
+    if line := rare_class(board.classes, row.learner, name, board.repeats):
+        yield line
 
 
 def _always(board: Board) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -24,8 +25,8 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.data import Task
-from bench_core.errors import option, require
-from bench_core.metrics.evaluation import USUAL
+from bench_core.errors import UsageError, option, unknown
+from bench_core.metrics.evaluation import USUAL, parse_metric
 from bench_core.metrics.frontier import (
     Frontiers,
     best_within,
@@ -35,6 +36,7 @@ from bench_core.metrics.frontier import (
     share_of,
     taken,
 )
+from bench_core.planning.request import command
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.statistics import SURE_ERRORS
@@ -102,12 +104,30 @@ def undefined(
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> table.Criterion:
     """Return the metric by which a data set's learners are compared, or the named metric.
 
-    Raises UsageError for a metric that the run does not have.
+    Raises UsageError for a metric that the run does not have, with the command that adds it.
     """
     used = [metric for use in uses_of(info, dataset) for metric in use.metrics]
     metrics = list(dict.fromkeys(map(str, used or info.metrics)))
-    require("metric of this run", [name] if name else (), metrics)
+    if name and name not in metrics:
+        raise UsageError(_lacking(info, dataset, metrics, name))
     return table.criterion(info, name or metrics[0])
+
+
+def _lacking(info: RunInfo, dataset: str, metrics: Sequence[str], name: str) -> str:
+    """Return the message on a metric that a run does not have: the command that adds it, or the
+    nearest names if no built-in metric of the task is called so."""
+    with suppress(UsageError):
+        if any(Task(use.task) in parse_metric(name).tasks for use in uses_of(info, dataset)):
+            again = _with_metrics(info, [*metrics, name])
+            return f"the run has no {name}, only {', '.join(metrics)}; without training: {again}"
+    return unknown("metric of this run", name, metrics)
+
+
+def _with_metrics(info: RunInfo, metrics: Sequence[str]) -> str:
+    """Return the command, or the words, of the same run with these metrics, the primary first."""
+    asked = [metric for metric in metrics if metric not in info.in_money]  # which are never asked
+    again = command({**info.request, "metrics": asked})
+    return again or f"the same call with metrics={asked}"
 
 
 class Chosen(NamedTuple):
@@ -208,11 +228,16 @@ class Draws:
         self._best = self._best_of_reference()
         self.found: list[Repeat] = []
         nowhere = f"{self.metric.name} is not defined on validation: no intervals"
+        first = primary_metric(info, dataset)
         self.note = nowhere if self.unchosen else NO_VALUES
+        if self.metric != first and not self.unchosen:
+            again = _with_metrics(info, [self.metric.name, first.name])
+            only = f"a run stores values per query or row of its first metric only, {first.name}"
+            self.note = f"{only}; for those of {self.metric.name}, without training: {again}"
         self.left_out, self._undefined = 0, False
         self.defined = np.ones(1, dtype=bool)  # draws of the last choice
         blocks, self.resamples = effort(self._settings_tried(), resamples)
-        if store and self.names and self.metric == primary_metric(info, dataset):
+        if store and self.names and self.metric == first:
             self._read(store, blocks)
         # learners with values in every repeat
         self._valued = [

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core import __version__
 from bench_core._io.files import in_cache
+from bench_core.arrays import FloatArray
 from bench_core.costs.bill import mean_cost
 from bench_core.costs.error_costs import ErrorCosts, Matrix
-from bench_core.data import Examples
+from bench_core.data import Examples, Task
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.table_options import READING, TableOptions
 from bench_core.errors import UsageError, option
+from bench_core.leaderboard.board import ClassRows
+from bench_core.leaderboard.rare_class import class_rows
 from bench_core.metrics import Labels, evaluate, parse_metric
 from bench_core.metrics.calibration import calibrated
+from bench_core.metrics.rows import right_by_class
 from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
+from bench_core.sequential import StoredPolicy
 from bench_core.serving.folder import Folder
 from bench_core.serving.model_programs import calibrated_program, capped_program, program_of
 from bench_core.serving.policy_program import ServedProgram
 from bench_core.serving.predictor import Predictor
 from bench_core.serving.program import Program, constant_program
+from bench_core.serving.row_state import Answers
 from bench_core.serving.spending import expected_spending
 
 if TYPE_CHECKING:
@@ -83,16 +89,53 @@ def export(
         folder = _with_error_costs(folder, spec["error_costs"], splits)
     model = Predictor(folder)
     more: dict[str, Any] = {"spending": expected_spending(model, splits.test)}
+    if model.classes and splits.task is not Task.CHOICE:
+        classes = _class_rows(store, info, row, best, model, splits.test)
+        # an unknown number of the reference is left out, as JSON has no NaN
+        more["found"] = [[x for x in astuple(one) if x == x] for one in classes]
     if splits.test.queries is not None and limit.kind == CAP:
         # under a cap a run stops whole queries, the served model rows
-        test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
+        parts = (splits.test, splits.valid)
+        test, valid = (figures(model, part, answers_of(model, part), metrics) for part in parts)
         more |= {"valid": {"quality": valid["quality"], "cost": valid["cost"]}, "test": test}
     return replace(folder, about={**folder.about, **more})
 
 
-def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return the quality on rows, and their mean and largest cost."""
-    answers = model.predict_features(rows.X, rows.queries, prices=rows.price_columns)
+def answers_of(model: Predictor, rows: Examples) -> Answers:
+    """Return the answers of the served model to rows."""
+    return model.predict_features(rows.X, rows.queries, prices=rows.price_columns)
+
+
+def right_answers(model: Predictor, rows: Examples, answers: Answers) -> FloatArray:
+    """Return the number of rows of each class (classes,) that a classifier answers right."""
+    return right_by_class(answers.scores, rows.y, len(model.classes), model.error_costs)
+
+
+def _class_rows(
+    store: Store,
+    info: RunInfo,
+    row: pd.Series[Any],
+    best: Selection | None,
+    model: Predictor,
+    test: Examples,
+) -> tuple[ClassRows, ...]:
+    """Return the classes with the test rows that a row's model and the reference at its ``best``
+    answer right. Of a point whose answers are not stored the served model is asked, unless it is a
+    policy, which may take seconds for each row."""
+    points = row.to_frame().T
+    reference = points[:0] if best is None else best.points
+    if found := class_rows(store, info, points, reference):
+        return found
+    if isinstance(model.program, StoredPolicy):
+        return ()
+    right = right_answers(model, test, answers_of(model, test))
+    return class_rows(store, info, points, reference, right)
+
+
+def figures(
+    model: Predictor, rows: Examples, answers: Answers, metrics: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return the quality of a model's answers to rows, and their mean and largest cost."""
     metric = parse_metric(model.about["metric"], metrics)
     labels = Labels(rows.y, rows.units, rows.multiplicity, model.error_costs, rows.price_columns)
     judged = evaluate([metric], answers.scores, labels, answers.spent)[metric.name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,8 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.leaderboard.rare_class import class_rows, rare_class
+from bench_core.metrics import parse_metric
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words
 
 if TYPE_CHECKING:
@@ -45,12 +48,18 @@ class Selection(Answer):
     pick: Pick
     points: pd.DataFrame
     of: int  # repeats of the run
+    reached: int = 0  # repeats in which the point is sure to reach a target
     reference: str = ""
 
     @property
     def sure(self) -> bool:
         """True if ``pick`` is sure to reach the target in every repeat, not just likeliest."""
         return bool(self.cheap)
+
+    @property
+    def sure_in(self) -> str:
+        """The repeats in which ``pick`` is sure to reach the target, in words."""
+        return f"{self.reached} of {self.of}"
 
     @property
     def quality(self) -> float:
@@ -187,6 +196,13 @@ class Choice(Draws):
         best = (one for one in found if one.learner == self.reference)
         return next(best, found[0] if found else None)
 
+    def rare_class(self, answer: Selection) -> str:
+        """Return the sentence on a rare class of which an answer finds few test rows, or another
+        number than the reference at its best; "" if there is none, or if they are not stored."""
+        best = self.points.iloc[[*self._best.values()]]
+        classes = class_rows(self.store, self.info, answer.points, best)
+        return rare_class(classes, answer.learner, self.reference, answer.repeats)
+
     def why_not(self, target: Limit, learner: str = "") -> str:
         """Return why a learner ("": any) has no point within a budget, or none that is sure to
         reach a target, and the remedy."""
@@ -211,6 +227,12 @@ class Choice(Draws):
             return f"the run has no reference with a result: {remedy}"
         if target.kind == KEEP and not any(one.sure for one in self.at(target).found):
             return f"the best constant already reaches {words} on validation, at no cost"
+        with suppress(UsageError):  # a run does not store the bounds of plugins' metrics
+            most = (getattr(parse_metric(self.metric.name), "bounds", None) or (0, math.inf))[1]
+            if target.kind != KEEP and target.amount > most:
+                meant = f"; did you mean {target.amount / 100:g}?"
+                hint = meant if most == 1 and target.amount <= 100 else ""
+                return f"{words} is out of reach: it is at most {most:g}{hint}"
         best = self.chosen([NO_LIMIT])[0][NO_LIMIT].row
         rows = best[:, [k for k, own in enumerate(self.names) if learner in ("", own)]]
         qualities = self.valid(rows[rows >= 0])[1]
@@ -241,6 +263,7 @@ def _selections(draws: Draws, limit: Limit, chosen: Mapping[Limit, Chosen]) -> l
                 points=draws.points.iloc[rows],
                 audit=audit_mark(trials_of(draws, name)),
                 of=len(draws.repeats),
+                reached=int(points.sure[:, k].sum()),
                 likely=likely(draws, points, k) if isinstance(limit, Target) else None,
                 saving=saved[k][0],
                 saved=saved[k][1],

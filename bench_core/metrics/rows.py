@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.costs.error_costs import ErrorCosts
 from bench_core.data import Task
 from bench_core.errors import InputError, UsageError, option
 from bench_core.metrics.built_in import BuiltIn, Labels, checked_scores
@@ -240,6 +241,15 @@ def returned(scores: FloatArray) -> IntArray:
     """Return the class or source (n,) of scores (n,) or (n, K)."""
     best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
     return np.asarray(best, dtype=np.int64)
+
+
+def right_by_class(
+    scores: FloatArray, y: FloatArray, classes: int, errors: ErrorCosts | None = None
+) -> FloatArray:
+    """Return the number of rows of each class (classes,) that are answered right: by the most
+    likely class, or where ``errors`` have costs by the one of least expected cost."""
+    answers, true = returned(scores) if errors is None else errors.answers(scores), y.astype(int)
+    return np.bincount(true[answers == true], minlength=classes).astype(np.float64)
 
 
 def _right(scores: FloatArray, number: IntArray) -> FloatArray:

@@ -17,7 +17,7 @@ from bench_core.costs.error_costs import ErrorCosts, Matrix, error_costs
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.data import Task
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.cautions import cautions
+from bench_core.datasets.cautions import cautions, joined
 from bench_core.datasets.data_folder import DataFolder, local_path
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
@@ -417,7 +417,7 @@ class _Planner:
         data_slug, profile_slug = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         references = ",".join(dict.fromkeys(use.reference for use in self.uses))
         decides = [about, self.uses[0].size, references, list(metrics), sorted(trials)]
-        notes = tuple(self.notes)
+        notes = tuple(joined(self.notes))
         plan = Plan(
             run=f"{data_slug}-{profile_slug}-{digest(decides)[:8]}",
             suite=suite.name,

@@ -9,6 +9,7 @@ from bench_core._io.digests import digest
 from bench_core._io.files import file_name
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
+from bench_core.datasets.cautions import joined
 from bench_core.datasets.pricing import same_sensors, with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import InputError, UsageError, blaming, option
@@ -24,6 +25,9 @@ from bench_core.results.records import DatasetUse, RunRecord, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, states_folder
 from bench_core.splits import Note
+
+FIRST = "billed from"
+"""Key in a run's ``extra``: the run that trained the models which it bills."""
 
 _CARRIED_OUT = (
     "costs",
@@ -50,6 +54,7 @@ def plan_reprice(
     info, costs = store.info(run), request.costs
     if not (costs or request.error_costs):
         raise UsageError(f"nothing new: give {option('costs')} or {option('error_costs')}")
+    first = str(info.extra.get(FIRST, info.run))
     errors = request.error_costs or info.request.get("error_costs", "")
     place = costs if isinstance(costs, str) else FROM_PYTHON
     place = place or f"costs of errors {errors}"
@@ -103,13 +108,14 @@ def plan_reprice(
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill")
     record: dict[str, Any] = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
-    lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
-    record |= {"datasets": tuple(uses), "notes": tuple(lines), "extra": {}}
+    lines = joined(f"{use.name}: {line}" for use in uses for line in use.notes)
+    record |= {"datasets": tuple(uses), "notes": tuple(lines), "extra": {FIRST: first}}
     record["metrics"] = with_total_cost(info.metrics, errors)
     record["higher_is_better"] = {TOTAL_COST: False} | dict(info.higher_is_better)
     record["in_money"] = tuple(dict.fromkeys((TOTAL_COST, *info.in_money)))
+    # of a run that was itself billed again, the name has one such suffix
     stem = file_name(Path(place).stem)[:40]
-    name = f"{info.run}-{stem}-{digest(sorted(trial.key for trial in trials))[:6]}"
+    name = f"{first}-{stem}-{digest(sorted(trial.key for trial in trials))[:6]}"
     plan = resumed(Plan(**record, run=name, fits=(), trials=tuple(trials), costs=models), request)
     for trial in plan.trials:
         if trial.fit not in plan.finished_fits:

@@ -211,7 +211,7 @@ class StoredValues:
     steps: Float32Array | None = None
     nothing: Float32Array | None = None  # (p, s) fraction that buys it and gets no value
     paid: Float32Array | None = None  # (p, s) mean paid by a row, if prices differ by row
-    right: Float32Array | None = None  # (p, classes) rows with the right answer, for accuracy
+    right: Float32Array | None = None  # (p, classes) rows with the right answer, of classifiers
 
     @property
     def arrays(self) -> dict[str, FloatArray | Float32Array]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.statistics import CONFIDENCE
+from bench_core.statistics import CONFIDENCE, LEVEL
 
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
@@ -51,12 +51,20 @@ def p_value(p: float, bounded: bool = False) -> str:
     return "<0.0001" if p < 0.00005 else f"{'<' * (bounded and p < 1)}{p:.4f}"
 
 
-def saving(value: float, probability: float = 1.0) -> str:
+def chance(probability: float, repeats: str = "some repeats") -> str:
+    """Format the probability that a model that is not sure keeps a quality, rounded down: ``94%
+    sure``. Its mean over ``repeats`` may exceed the level, as most are sure: ``sure in 2 of 3``."""
+    if probability >= LEVEL:
+        return f"sure in {repeats}"
+    return f"{math.floor(100 * probability + 1e-9)}% sure"
+
+
+def saving(value: float, probability: float = 1.0, repeats: str = "some repeats") -> str:
     """Format a saving, or another ratio of costs: ``3.4x``, with two decimals if one would round to
     1, and ``<1x`` or ``>1x`` if both would; infinite if nothing is paid. Of a model that is not
-    sure to keep the quality, format the probability that it does."""
+    sure to keep the quality in all repeats, format the ``chance`` that it does."""
     if probability < 1:
-        return f"{probability:.0%} sure"
+        return chance(probability, repeats)
     if math.isnan(value):
         return "-"
     if math.isinf(value):

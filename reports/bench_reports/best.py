@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import one_line, printable
+from bench_core.errors import one_line, printable, require
 from bench_core.option_fields import chosen, options_of
 from bench_core.planning.request import (
     RunRequest,
@@ -70,6 +70,7 @@ Examples:
   bench best --budget 10,20,40               the best at each
   bench best --budget 60 --budget-kind cap   no row costs more: bench run --caps 60
   bench best --budget 1.5 --data thyroid --metric balanced_accuracy
+  bench best --learner cegb --budget 60      cegb's best setting
   bench best 3 --budget 60 -o best.txt
 
 \b
@@ -80,6 +81,9 @@ status is 1 if no data set has a result.""",
 )
 @options.run_argument
 @options.limit_options()
+@click.option(
+    "--learner", default="", metavar="NAME", help="Only this learner of the run.  [default: all]"
+)
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run.  [default: all]")
 @click.option("-m", "--metric", metavar="NAME", help="Metric of the run to choose by.")
 @options.output_option
@@ -89,6 +93,7 @@ status is 1 if no data set has a result.""",
 def command(
     run: str,
     limits: Sequence[Limit],
+    learner: str,
     datasets: tuple[str, ...],
     metric: str | None,
     output: Path | None,
@@ -109,15 +114,24 @@ def command(
     check_text(output)
     info, frame = finished(store, run)
     parts: list[Table | str] = []
+    require("learner of this run", [learner] if learner else (), {*frame["learner"]})
     for name in named_datasets(frame, datasets):
         choice = Choice(info, Store(store), frame, name, metric or "")
-        if not limits and not metric:
-            parts += concluded(choice)
-        answers = [choice.at(limit) for limit in limits] or [choice.usual()]
+        conclusions = concluded(choice) if not (limits or metric or learner) else []
+        parts += conclusions
+        answers = [choice.at(limit) for limit in limits] or [choice.usual(learner)]
+        if learner:
+            answers = [
+                one._replace(found=[row for row in one.found if row.learner == learner])
+                for one in answers
+            ]
         if answers[0].reason:
             parts.append(f"{name}: {answers[0].reason}")
         kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
-        parts += kind(choice, answers, plugins, store)
+        said = " ".join(" ".join(conclusions).split())
+        for block in kind(choice, answers, plugins, store, learner):
+            if isinstance(block, Table) or not block or block not in said:
+                parts.append(block)
     options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
@@ -133,10 +147,10 @@ def concluded(choice: Choice) -> list[str]:
 
 
 def within_budget(
-    choice: Choice, answers: Sequence[Answers], plugins: Sequence[str], store: Path
+    choice: Choice, answers: Sequence[Answers], plugins: Sequence[str], store: Path, learner: str
 ) -> Iterator[Table | str]:
-    """Yield, for one data set, the learners within a budget, and commands that train the winner;
-    for several budgets the winner at each."""
+    """Yield, for one data set, the learners within a budget, or the ``learner`` alone, and commands
+    that train the winner; for several budgets the winner at each."""
     from bench_core.leaderboard.draws import uses_of
     from bench_core.results.budgets import Budget, limit_words
     from bench_reports.best import RUN, VALIDATION, selections
@@ -162,7 +176,7 @@ def within_budget(
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     for answer in answers:
         if not answer.found:
-            yield f"{name}: {choice.why_not(answer.limit)}"
+            yield f"{name}: {choice.why_not(answer.limit, learner)}"
     yield from unmeasured(info, frame, [answer.limit for answer in answers], store)
     if first.found and len(answers) == 1 and not choice.metric.in_money:
         free = choice.at(Budget(math.inf)).found
@@ -173,15 +187,17 @@ def within_budget(
         yield from model_of(choice, first.found[0], plugins, store)
     elif any(answer.found for answer in answers):
         budget = next(str(answer.limit) for answer in answers if answer.found)
-        yield f"with the other learners, and how to train it: bench best --budget {budget!r}"
+        named = f" --learner {learner}" if learner else ""
+        others = "" if learner else "with the other learners, and "
+        yield f"{others}how to train it: bench best --budget {budget!r}{named}"
     yield ""
 
 
 def at_quality(
-    choice: Choice, answers: Sequence[Answers], plugins: Sequence[str], store: Path
+    choice: Choice, answers: Sequence[Answers], plugins: Sequence[str], store: Path, learner: str
 ) -> Iterator[Table | str]:
-    """Yield, for one data set, the learners that reach a target, the answer first, and commands
-    that train it."""
+    """Yield, for one data set, the learners that reach a target, or the ``learner`` alone, the
+    answer first, and commands that train it."""
     from bench_core.leaderboard.board import lost_below
     from bench_core.leaderboard.draws import uses_of
     from bench_core.results.budgets import KEEP, Target
@@ -193,7 +209,7 @@ def at_quality(
     words = target.words(choice.metric.name, choice.reference)
     yield from notices(replace(info, datasets=tuple(uses_of(info, choice.dataset))))
     if not any(row.sure for row in rows):
-        yield f"{choice.dataset}: {choice.why_not(target)}"
+        yield f"{choice.dataset}: {choice.why_not(target, learner)}"
     rows = [row for row in rows if row.sure or chance(row) > LEAST_CHANCE]
     if not rows:
         return
@@ -234,6 +250,7 @@ def model_of(
 
     info = choice.info
     yield reached(answer)
+    yield from filter(None, [choice.rare_class(answer)])
     yield from (f"{answer.learner}: best at {setting.short}" for setting in answer.pick.settings)
     yield from sentences(purchases(Store(store), info.run, answer.points))
     registry = options.registry(plugins)
@@ -398,7 +415,7 @@ def _quality(selection: Selection) -> str:
 def _saving(selection: Selection) -> str:
     """Return the saving, with ! if it does not count and * if it is tied for the best."""
     if not selection.sure:
-        return saving(selection.saving, chance(selection))
+        return saving(selection.saving, chance(selection), selection.sure_in)
     mark = "!" if selection.saved.lost else "*" if selection.saved.tier == 1 else " "
     return saving(selection.saving) + mark
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError, printable, require
+from bench_core.errors import UsageError, one_line, printable, require
 from bench_core.terminal.tables import Table, console, deliver, show
 from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import concluded, costs_in, named_datasets
@@ -93,8 +93,9 @@ def command(
             continue
         if answers.reason:
             note(f"{name}: {answers.reason}")
-        if limit is None and not learner and output is None:
-            console().out("\n".join(concluded(choice)), highlight=False)
+        conclusions = concluded(choice) if limit is None and not learner and output is None else []
+        if conclusions:
+            console().out("\n".join(conclusions), highlight=False)
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"
         bought = purchases(kept, info.run, chosen.points)
         if order:
@@ -115,6 +116,9 @@ def command(
         ]
         if output is None:
             footer = [*sentences(bought)]
+            rare = choice.rare_class(chosen)
+            if rare not in " ".join(" ".join(conclusions).split()):  # nor is an empty one added
+                footer.append(rare)
             every = bought and all(buy.share > NEVER for buy in bought)
             if every and isinstance(answers.limit, Target):
                 lower = _lower(choice, learner, chosen)
@@ -139,6 +143,7 @@ def note(line: str) -> None:
 def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
     """Return what can be dropped at a lower share of the reference's quality, in words; by the best
     learner there, named if it is not the one ``shown``."""
+    from bench_core.costs.model import unit_named
     from bench_core.leaderboard.bought_sensors import NEVER, named, purchases
     from bench_core.results.budgets import KEEP, Target
 
@@ -151,7 +156,10 @@ def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
         bought = purchases(choice.store, choice.info.run, best.points)
         if never := [one for one in bought if one.share == NEVER]:
             other = f" with {best.learner}" if best.learner != shown.learner else ""
-            return f"; at {share:.0%}{other}: {named(never)}"
+            unit = unit_named(str(choice.frame["unit"].iloc[0]))
+            paid = " ".join(filter(None, [cost(best.cost), one_line(unit)]))
+            costs = f"{paid} instead of {cost(shown.cost)}"
+            return f"; at {share:.0%}{other} ({costs}): {named(never)}"
     return f", nor at {listed([f'{share:.0%}' for share in below])}" if below else ""
 
 

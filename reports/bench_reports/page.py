@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import SHARE, Board, Row, notice
-from bench_core.leaderboard.columns import QUALITY, Column, explained, order_words, row_names
+from bench_core.leaderboard.columns import (
+    FEATURES,
+    QUALITY,
+    Column,
+    explained,
+    order_words,
+    row_names,
+)
 from bench_core.leaderboard.conclusion import (
     conclusion,
     over_datasets,
@@ -266,7 +273,7 @@ def cells(panel: Panel, board: Board) -> list[Head]:
     titles = screen_table(panel, board.metric).titles[1:]
     lost = next((c for c in panel.columns if c.title == "wrong"), None)
     return [
-        Head(title, column, column.title in ("cost", CHEAPER)
+        Head(title, column, column.title in ("cost", FEATURES, CHEAPER)
              or (column is lost if lost else column.name == QUALITY))
         for title, column in zip(titles, panel.columns, strict=True)
     ]  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 from bench_core.errors import UsageError, require
 from bench_core.leaderboard.columns import (
     BEST,
+    FEATURES,
     QUALITY,
     Column,
     budget_columns,
@@ -126,6 +127,7 @@ class Panels:
         for name in self.names:
             word = name if name in by_title else name.replace("+-", "±")
             word = word if word in by_title else word.replace(QUALITY, board.metric)
+            word = FEATURES if word == "cost" and board.totals else word
             if word not in by_title and word not in nothing and "<=" in word:
                 amount = word.partition("<=")[2].strip()
                 line = f"column {word!r}: {amount} is no budget of {board.dataset}: --budget "

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench_core.datasets.cautions import joined
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import (
     FALLS,
@@ -21,6 +22,7 @@ from bench_core.leaderboard.board import (
     notice,
 )
 from bench_core.leaderboard.columns import (
+    FEATURES,
     QUALITY,
     Column,
     explained,
@@ -98,8 +100,10 @@ def write(
 
     shown = boards(run, frame, store)
     if noted:
-        seen = {note.text for use in run.datasets for note in use.notes}
-        shown = [replace(b, notes=tuple(n for n in b.notes if n not in seen)) for b in shown]
+        texts = [(use.name, note.text) for use in run.datasets for note in use.notes]
+        for k, board in enumerate(shown):
+            seen = {*joined(text for name, text in texts if name == board.dataset)}
+            shown[k] = replace(board, notes=tuple(n for n in board.notes if n not in seen))
     panels = Panels(run, frame, store, shown, columns, against, registry)
     if output is None:
         show_boards(panels, console(), sections)
@@ -268,8 +272,13 @@ def selection_line(board: Board) -> str:
     priced = f"mean per row{unit}, for features {'and trees' if board.trees_paid else 'only'}"
     if board.counted:
         priced = "mean number of features per row"
+    name = "cost"
+    if board.totals:  # of which the sentence and other columns tell the rest
+        name = FEATURES
+        parts = "with trees" if board.trees_paid else "without errors"
+        priced = f"mean cost per row{unit}, {parts}"
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
-    return f"{models}; figures are from test{over}. cost: {priced}{billed}{audit}."
+    return f"{models}; figures are from test{over}. {name}: {priced}{billed}{audit}."
 
 
 def screen_table(panel: Panel, metric: str = "") -> Table:

@@ -389,3 +389,20 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name, cer
 def test_settings_in_words_with_a_learner_inside():
     given = {"trees": 3, "rate": 0.1, "base": {"learner": "gbrt", "trees": 40}}
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
+
+
+def test_a_row_without_a_sure_model_has_its_rule_in_the_legend():
+    board = of_example()[0]
+    rows = [row for row in board.rows if row.cheap]
+    assert "else" not in selection_rule(replace(board, rows=tuple(rows)))
+    unsure = replace(rows[0], learner="unsure", cheap=NOTHING, reached=2, repeats=3)
+    likely = replace(unsure, likely=Likely(rows[0].cheap, 0.96, 2.0))
+    both = replace(board, rows=(*rows, likely))
+    assert " on validation, else the likeliest; figures" in selection_rule(both)
+    assert text_of(both, "cheaper", likely) == "sure in 2 of 3"
+    assert text_of(both, "sure", likely) == "sure in 2 of 3"
+    assert "else" not in selection_rule(replace(board, rows=(*rows, unsure)))  # its best is shown
+
+
+def selection_rule(board):
+    return legend_of(board)[0]

@@ -185,3 +185,19 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
 )  # fmt: skip
 def test_texts_of_numbers_and_intervals(text, shown):
     assert text == shown
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [
+        (0.947, "94% sure"),
+        (0.9499, "94% sure"),
+        (0.29, "29% sure"),
+        (0.95, "sure in 2 of 3"),
+        (0.998, "sure in 2 of 3"),
+    ],
+)
+def test_the_share_of_certainty_of_a_model_that_is_not_sure_stays_below_the_level(
+    probability, shown
+):
+    assert saving(2.0, probability, "2 of 3") == shown

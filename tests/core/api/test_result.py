@@ -135,7 +135,9 @@ def test_the_best_by_another_metric_of_the_run_is_chosen_by_it(home):
     assert best.metric.name == "log_loss"
     assert best.valid_quality == pytest.approx(valid["log_loss"].min())
     assert math.isnan(best.interval.low)
-    refused("unknown metric of this run 'auc': known: accuracy, log", result.best, metric="auc")
+    lacks = "the run has no auc, only accuracy, log_loss; without training: the same call with"
+    refused(lacks, result.best, metric="auc")
+    refused("unknown metric of this run 'log-loss': did you mean", result.best, metric="log-loss")
 
 
 def test_the_best_says_that_its_quality_falls_on_test(result, home):

@@ -244,3 +244,19 @@ def test_points_are_left_out_that_are_not_surely_below_the_best_constant(again):
             assert (dict(point) in kept) == sure
             left_out += not sure
     assert left_out > 0
+
+
+def test_next_to_total_costs_the_column_of_features_is_named_so(again, tmp_path):
+    _, bench = again
+    said = bench("report", "1")
+    head = next(line for line in said.out.splitlines() if line.startswith("learner "))
+    assert head.split()[:3] == ["learner", "features", "errors"]
+    assert "features: mean cost per row" in said.words
+    words = re.search(r": ([\d.]+) for features", said.words)[1]
+    for name in ("features", "cost"):
+        shown = bench("report", "1", "--columns", name).out
+        assert re.search(rf"^\S+ +{re.escape(words)} *$", shown, re.M), shown
+    for suffix in (".tex", ".html"):
+        page = tmp_path / f"board{suffix}"
+        assert bench("report", "1", "-o", str(page)).status == 0
+        assert re.search(r"\bfeatures\b.{0,300}\berrors\b", page.read_text(), re.S)

@@ -402,3 +402,72 @@ def test_a_check_of_scattered_queries_gives_each_row_its_label(bench):
     assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
     checks = [bench("model", "check", "model", "-d", f"{n}.csv").out for n in ("rows", "again")]
     assert figures_of(checks[0])[0][1] == figures_of(checks[1])[0][1] > 0.99
+
+
+@pytest.fixture
+def critical(bench, tmp_path):
+    """A run on two classes, one of them rare, of which the constant finds none."""
+    rng = np.random.default_rng(0)
+    rare = rng.random(900) < 0.1
+    cells = {"f0": 3 * rare + rng.normal(size=900), "f1": rng.normal(size=900)}
+    frame = pd.DataFrame(cells | {"label": np.where(rare, "critical", "fine")})
+    frame.to_csv("own.csv", index=False)
+    (tmp_path / "prices.csv").write_text("f0,4\nf1,2\n")
+    words = ("-d", "own.csv", "--label", "label", "--costs", "prices.csv", "--executor", "inline")
+    gbrt = ("-l", "gbrt", "--set", "gbrt.trees=40", "-m", "balanced_accuracy,auc")
+    assert bench("run", *words, *gbrt, "--audit", "off").status == 0
+
+
+def right_of_the_rare(text):
+    """The rows of the rare class that ``bench model check`` counts, and their number."""
+    rows, right = re.search(r"^critical +(\d+) +(\d+)$", text, re.M).groups()
+    return int(right), int(rows)
+
+
+def test_every_verb_names_the_rare_class_of_which_its_model_finds_few_rows(bench, critical):
+    assert bench("model", "export", "--budget", "inf", "-o", "model").status == 0
+    found, rows = right_of_the_rare(bench("model", "check", "model").out)
+    assert 0 < found < rows
+    verbs = [("best",), ("features",), ("model", "export", "-o", "model"), ("model", "check")]
+    line = f"Of {rows} test rows of 'critical', gbrt finds 0; at its best it finds {found}."
+    for verb in verbs:
+        words = ("model",) if verb[-1] == "check" else ("--budget", "1")
+        ended = bench(*verb, *words)
+        assert ended.words.count(line) == 1, (verb, ended.out + ended.err)
+    # by the second metric no answers are stored: an export asks its model
+    again = bench("model", "export", "-m", "auc", "--budget", "1", "-o", "model")
+    assert f"Of {rows} test rows of 'critical', gbrt finds 0" in again.out
+
+
+def replayed_rows(bench, *words):
+    """The lines of ``bench model check -o`` of an exported model."""
+    assert bench("model", "export", *words, "-o", "model").status == 0
+    assert bench("model", "check", "model", "-o", "rows.csv").status == 0
+    return pd.read_csv("rows.csv")
+
+
+def test_a_check_counts_the_right_answers_of_each_class(bench, critical):
+    rows = replayed_rows(bench, "--budget", "inf")
+    shown = bench("model", "check", "model").out
+    for label, own in rows.groupby("label"):
+        right = int((own["answer"] == label).sum())
+        assert re.search(rf"^{label} +{len(own)} +{right}$", shown, re.M), shown
+    assert bench("model", "check", "model", "-d", "own.csv").status == 0
+
+
+def test_a_check_writes_a_line_for_each_row_from_which_its_figures_follow(bench, critical):
+    rows = replayed_rows(bench, "--budget", "inf")
+    assert [*rows.columns] == ["row", "label", "answer", "score", "spent"]
+    assert rows["row"].tolist() == [*range(1, len(rows) + 1)]
+    right = rows["answer"] == rows["label"]
+    balanced = right.groupby(rows["label"]).mean().mean()
+    figures = figures_of(bench("model", "check", "model").out)
+    assert figures[0] == (round(balanced, 4),) * 2
+    assert figures[1] == (round(rows["spent"].mean(), 2),) * 2
+    assert ((rows["score"] > 0) == (rows["answer"] == "fine")).all()
+    again = bench("model", "check", "model", "-d", "own.csv", "-o", "own.csv")
+    assert again.status == 2
+    assert "own.csv" in again.err
+    inside = bench("model", "check", "model", "-o", "model/model.json")
+    assert inside.status == 2
+    assert load("model").about["learner"] == "gbrt"

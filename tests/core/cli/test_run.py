@@ -439,3 +439,13 @@ def test_where_nothing_recorded_differs_the_learner_is_blamed(bench, row):
     again = bench("rerun", row["trial"], "-p", "mine", "--no-progress")
     assert again.status == 1
     assert again.out.endswith("the learner is not deterministic\n")
+
+
+def test_a_repriced_run_that_is_repriced_again_keeps_one_suffix(both_done, bench, material):
+    (material / "again.csv").write_text("a,3\nb,2\nc,1\n")
+    more = (*FEE, "-p", "mine", "--executor", "inline")
+    assert bench("reprice", "1", "--costs", "together.json", *more).status == 0
+    assert bench("reprice", "last", "--costs", "again.csv", *more).status == 0
+    store = Store(material / "results/bench.db")
+    first, last = store.info("1").run, store.info("last").run
+    assert re.fullmatch(rf"{re.escape(first)}-again-[0-9a-f]{{6}}", last)

@@ -143,7 +143,7 @@ def test_a_learner_that_is_not_sure_is_likely(done, bench):
     n = len(next(Store("results/bench.db").values("last", split="valid")).weights)
     error = math.sqrt(float(accuracy) * (1 - float(accuracy)) / (n - 1))
     beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
-    assert chance == f"{beyond:.0%} sure"
+    assert chance == f"{math.floor(100 * beyond)}% sure"
     assert set(sure(quality=0.85)) == {"toy"}
 
 
@@ -254,3 +254,33 @@ def test_a_budget_above_every_point_is_said_to_limit_no_learner(points, bench):
     words = "this budget limits no learner"
     assert f"{words}: none costs more than {most:.2f}" in bench("best", "--budget", "1000").out
     assert words not in bench("best", "--budget", str(most - 0.01)).out
+
+
+def test_best_shows_the_model_of_a_named_learner(done, bench):
+    limits = [(("--keep", "90%"), {"keep": 0.9}), (("--budget", "inf"), {"budget": "inf"})]
+    for words, call in limits:
+        ended = bench("best", "--learner", "gbrt", *words)
+        best = bench_core.load_run().best(learner="gbrt", **call)
+        cells = row_of(ended.out, "gbrt")
+        assert f"{best.cost:.2f}" in [cell.rstrip("*") for cell in cells]
+        assert f"gbrt: accuracy {best.valid_quality:.4f} on validation" in ended.out
+        assert "toy " not in ended.out
+    unknown = bench("best", "--learner", "gbtr")
+    assert (unknown.status, "did you mean gbrt?" in unknown.err) == (2, True)
+
+
+def test_a_metric_that_the_run_lacks_is_named_with_the_command_that_adds_it(done, bench):
+    ended = bench("best", "--metric", "auc")
+    assert ended.status == 2
+    words = " ".join(ended.err.split())
+    assert "the run has no auc, only accuracy, log_loss; without training: bench run " in words
+    assert "--metric accuracy,log_loss,auc" in words
+    second = bench("best", "--metric", "log_loss", "--budget", "inf").words
+    assert "values per query or row of its first metric only, accuracy; for those of" in second
+    assert "--metric log_loss,accuracy" in second
+
+
+def test_a_quality_beyond_the_metric_is_named_as_such(done, bench):
+    said = bench("best", "--quality", "85").out
+    assert "accuracy 85 is out of reach: it is at most 1; did you mean 0.85?" in said
+    assert "at most" not in bench("best", "--quality", "85", "--metric", "log_loss").out

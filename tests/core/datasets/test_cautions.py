@@ -1,13 +1,18 @@
 """Notes on data that say little."""
 
+import re
+
 import numpy as np
 import pytest
 
+import bench_core
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.cautions import cautions, copied_rows
+from bench_core.datasets.cautions import cautions, copied_rows, joined
 from bench_core.datasets.user_files import FileData
+from bench_core.leaderboard.assembly import boards
+from bench_core.results.store import Store
 from bench_core.splits import Splits
 
 COPIED = "rows are copies of training rows, label included"
@@ -109,3 +114,33 @@ def test_files_are_compared(tmp_path):
     assert all(
         note.endswith(f"{COPIED}; a query column keeps copies in one split") for note in found
     )
+
+
+def test_notes_on_copies_in_several_splits_are_one_with_the_range_of_shares():
+    of_valid = [f"at least {n}% of validation {COPIED}" for n in (10, 5, 20)]
+    of_test = f"at least 50% of test {COPIED}"
+    few = "fewer than 500 validation rows: savings are uncertain"
+    assert [*joined([of_valid[0], few, of_test, *of_valid, few])] == [
+        f"at least 5% to 20% of validation {COPIED}",
+        few,
+        of_test,
+    ]
+    other = f"data.csv: {of_valid[0]}; a query column keeps copies in one split"
+    assert [*joined([other, of_valid[0]])] == [other, of_valid[0]]
+
+
+def test_a_board_of_several_folds_has_one_note_on_copies(home):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    X[:67] = X[120:187]
+    y = np.where(X[:, 0] > 0, "a", "b")
+    given = {"learners": {"gbrt": {"trees": 2}}, "executor": "inline", "audit": "off"}
+    result = bench_core.run(X=X, y=y, cv=5, **given)
+    store = Store(result.store)
+    info = store.info("last")
+    lines = {str(note) for use in info.datasets for note in use.notes}
+    assert len({line for line in lines if f"validation {COPIED}" in line}) > 1
+    (board,) = boards(info, store.frame("last"), store)
+    for notes in (board.notes, board.cautions, info.notes):
+        (line,) = [note for note in notes if f"validation {COPIED}" in note]
+        assert re.search(r"at least \d+% to \d+% of validation", line)

@@ -45,10 +45,23 @@ def test_right_answers_are_stored_by_class(home):
     assert seen > 2
 
 
-def test_of_another_metric_no_right_answers_are_stored(home):
-    store = Store(ran(metrics="log_loss").store)
+def test_of_another_metric_right_answers_are_stored_too(home):
+    store = Store(ran(metrics=["log_loss", "accuracy"]).store)
     (use,) = store.info("last").datasets
-    assert {one.right is None for one in store.values("last", dataset=use.name)} == {True}
+    frame = store.frame("last")
+    of_test, seen = frame[frame["split"] == "test"], 0
+    for values in store.values("last", dataset=use.name):
+        own = of_test[of_test["trial"] == values.trial.short]
+        accuracy = {
+            json.dumps(json.loads(p)): of
+            for p, of in zip(own["point"], own["accuracy"], strict=True)
+        }
+        for right, setting in zip(values.right, values.settings, strict=True):
+            wanted = accuracy[json.dumps(dict(setting))] * use.rows["test"]
+            assert right.sum() == pytest.approx(wanted)
+            assert (right <= [*use.test_classes.values()]).all()
+            seen += 1
+    assert seen > 2
 
 
 def right_by_class(store, dataset, row, pick):

@@ -636,3 +636,27 @@ def test_names_are_listed_and_savings_near_1_have_two_decimals():
     assert [saving(x) for x in (0.04, 0.06, 1.004, 1.0004)] == ["<0.1x", "0.1x", ">1x", "1.0x"]
     assert saving_ends(Interval(0.997, 5.8)) == "<1x to 5.8x"
     assert saving_ends(Interval(1.0, 1.0)) == "-"  # of the reference
+
+
+def test_a_rare_class_is_named_where_fewer_than_half_of_its_rows_are_found():
+    normal = ClassRows("normal", 800, 790, 790)
+
+    def told(*rare, **more):
+        return [line for line in said(CEGB, GBRT, classes=(normal, *rare), **more) if "Of " in line]
+
+    line = "Of 40 test rows of 'rare', cegb finds 19; gbrt finds 19."
+    assert told(ClassRows("rare", 40, 19, 19)) == [line]
+    assert told(ClassRows("rare", 40, 20, 20)) == []
+    assert told(ClassRows("handful", 4, 0, 0)) == []
+    assert told(ClassRows("rare", 40, 19)) == [line.replace("; gbrt finds 19", "")]
+    # before one whose recall changes more
+    assert told(ClassRows("other", 40, 21, 38), ClassRows("rare", 40, 19, 19)) == [line]
+    assert told(ClassRows("rare", 40, 19, 19), metric="log_loss") == [line]
+
+
+def test_of_the_least_total_cost_a_rare_class_is_named_too():
+    made = {"metric": "total_cost", "higher_is_better": False, "extremes": (80.0, 70.0)}
+    least = row("cegb", best=pick(40.0, 20.0))
+    classes = (ClassRows("normal", 800, 790, 795), ClassRows("rare", 40, 39, 31))
+    lines = said(least, row("gbrt", best=pick(60.0, 30.0), reference=True), classes=classes, **made)
+    assert lines[-1] == "Of 40 test rows of 'rare', cegb finds 39; gbrt finds 31."
