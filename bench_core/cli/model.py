@@ -338,7 +338,8 @@ def _show_classes(model: Predictor, rows: Examples, answers: Answers, of_run: bo
 
     right = right_answers(model, rows, answers).tolist()
     sizes = np.bincount(rows.y.astype(int), minlength=len(right)).tolist()
-    of_class = [ClassRows(*line) for line in zip(model.classes, sizes, right, strict=True)]
+    names = map(str, model.classes)
+    of_class = [ClassRows(*line) for line in zip(names, sizes, right, strict=True)]
     if of_run:
         known = {group[0]: group[3:] for group in model.about.get("found", ())}
         of_class = [ClassRows(c.label, c.rows, c.model, *known.get(c.label, ())) for c in of_class]
