@@ -64,13 +64,13 @@ def command(
     every: list[Verdict] = []
     with counting(options.flag("quiet"), "claims") as show:
         for name in names:
-            found: Iterable[Verdict]
+            judged: Iterable[Verdict]
             if name.isdigit() or name == "last":
-                suite, found = run_verdicts(store, name)
+                suite, judged = run_verdicts(store, name)
             else:
-                suite, found = name, suite_verdicts(registry, name, store, data_dir)
+                suite, judged = name, suite_verdicts(registry, name, store, data_dir)
             group = verdicts.setdefault(suite, [])
-            for verdict in found:
+            for verdict in judged:
                 group.append(verdict)
                 every.append(verdict)
                 show(len(every), 0)
