@@ -6,7 +6,7 @@ each of its points. The same run gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line, require
 from bench_core.leaderboard.board import UNKNOWN, Board
+from bench_core.leaderboard.conclusion import over_datasets
 from bench_core.leaderboard.draws import Draws
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_bytes
@@ -62,7 +63,10 @@ TALL, LOW = 3.6, 2.8
 
 MOST_BANDS = 3
 """With more learners only some have bands: the leader and the reference, as on the page, and the
-learner of ``--against``."""
+learner of ``--against``; the same on all panels."""
+
+MARGIN = 0.05
+"""Part of the range of curves that is free below and above them."""
 
 
 def write(
@@ -85,12 +89,13 @@ def write(
     run_boards = [board for board in run_boards if any(row.curve for row in board.rows)]
     if not run_boards:
         raise UsageError(f"run {run.run} has no curves to draw")
+    banded = _banded(run_boards, against)
     with figure_file(output, run.run) as figure:
         narrow, rows = len(run_boards) > 1, (len(run_boards) + 1) // 2
         figure.set_size_inches(6.6, LOW * rows if narrow else TALL)
         panels = figure.subplots(rows, 1 + narrow, squeeze=False).ravel()
         for axes, board in zip(panels, run_boards, strict=False):
-            _panel(axes, board, *_bands(run, store, board, frame, against), narrow)
+            _panel(axes, board, *_bands(run, store, board, frame, banded), narrow)
         for axes in panels[len(run_boards) :]:
             axes.set_axis_off()
         if run.title:
@@ -101,23 +106,32 @@ Bands = dict[str, FloatArray]
 """Ends (budgets, 2) of the intervals by learner, NaN where there is none."""
 
 
+def _banded(boards: Sequence[Board], against: str = "") -> set[str]:
+    """Return the learners with bands, baselines excluded. The leader of several data sets is the
+    first by mean rank."""
+    rows = [row for board in boards for row in board.rows if not row.baseline]
+    methods = list(dict.fromkeys(row.learner for row in rows))
+    if len(methods) <= MOST_BANDS:
+        return {*methods}
+    ranked = [one.learner for one in over_datasets(boards)[1] if one.learner in methods]
+    references = (row.learner for row in rows if row.reference)
+    return {*[*ranked, *methods][:1], *references, *({against} & {*methods})}
+
+
 def _bands(
-    run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame, against: str = ""
+    run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame, banded: set[str]
 ) -> tuple[FloatArray, Bands]:
-    """Return 0 and budgets at which some curve rises, and the intervals of learners there,
-    baselines excluded."""
+    """Return 0 and budgets at which some curve rises, and the intervals of these learners there."""
     rising = places(point.budget for row in board.rows for point in row.curve)
     budgets = np.array([0.0, *rising])
     if store is None or not len(rising):
         return budgets, {}
     draws = Draws(run, store, frame, board.dataset, resamples=1000)
     curves = mean_view(board, draws, budgets).curves
-    methods = [row.learner for row in board.rows if not row.baseline]
-    banded = methods if len(methods) <= MOST_BANDS else [methods[0], board.reference, against]
     return budgets, {
         curve.learner: np.array([at.interval if at else UNKNOWN for at in curve.sure[:-1]])
         for curve in curves
-        if curve.learner in {*banded} & {*methods} and any(curve.sure)
+        if curve.learner in banded and any(curve.sure)
     }
 
 
@@ -140,6 +154,7 @@ def _panel(
         axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(x=0)
     labels = []
+    heights: list[float] = []
     for row in board.rows:
         if row.curve:
             colour, dash = GREY, DASHES[look(row.learner).dash]
@@ -156,6 +171,10 @@ def _panel(
                 axes.fill_between(budgets, low, high, color=colour, alpha=0.13, lw=0, step="post")
             axes.plot(x, y, dash, color=colour, lw=1.2, drawstyle="steps-post")
             labels.append((float(y[-1]), name, colour))
+            heights += [float(y.min()), float(y.max())]
+    # a wide band of one learner must not squeeze all curves
+    margin = MARGIN * (max(heights) - min(heights) or 1.0)
+    axes.set_ylim(min(heights) - margin, max(heights) + margin)
     better = "higher" if board.higher_is_better else "lower"
     unit = f" in {unit_of(board)}" if unit_of(board) else ""
     line = "\n" if narrow else " "

@@ -557,12 +557,13 @@ def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference(valu
     named = {methods[0], *(row.learner for row in board.rows if row.reference)}
     for most, expected in ((len(methods), {*methods}), (len(named), named)):
         monkeypatch.setattr(plot, "MOST_BANDS", most)
-        places, bands = plot._bands(valued.info, valued, board, valued.frame)
-        assert {*bands} == expected
+        banded = plot._banded([board])
+        places, bands = plot._bands(valued.info, valued, board, valued.frame, banded)
+        assert {*bands} == banded == expected
         assert places[0] == 0
     (own,) = {*methods} - named - {"alike"}
-    _, bands = plot._bands(valued.info, valued, board, valued.frame, own)
-    assert {*bands} == {*named, own}
+    assert plot._banded([board], own) == {*named, own}
+    assert plot._banded([board], "constant") == named  # a baseline has none
 
 
 def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):
@@ -742,3 +743,36 @@ def test_without_named_budgets_files_for_programs_have_five_and_tables_none(valu
     assert len(named) == len(budgets) == 5
     for write in (papers.latex, papers.markdown):
         assert "within a cost per row of" not in written(write, valued, tmp_path / "b")
+
+
+def test_a_figure_has_bands_of_the_same_learners_on_every_panel(monkeypatch):
+    """``first`` leads on two of three data sets, ``second`` on the last."""
+    monkeypatch.setattr(plot, "MOST_BANDS", 2)
+    run = ValuedRun()
+    for k, dataset in enumerate("abc"):
+        skills = {"first": 0.9, "second": 0.7, "third": 0.6, "gbrt": 0.9}
+        skills |= {"first": 0.7, "second": 0.9} if dataset == "a" else {}
+        for name, skill in skills.items():
+            rng = np.random.default_rng(k)
+            price = 9 if name == "gbrt" else 4
+            run.add(name, *learner_of(rng, [0.5, skill], [1, price], 60), dataset=dataset)
+    made = boards(run.info, run.frame, run)
+    assert {board.rows[0].learner for board in made} == {"first", "second"}
+    banded = plot._banded(made)
+    assert banded == {"first", "gbrt"}
+    for board in made:
+        assert {*plot._bands(run.info, run, board, run.frame, banded)[1]} == banded
+
+
+def test_the_range_of_a_figure_is_that_of_its_curves():
+    """Bands of any width are cut off."""
+    figures = pytest.importorskip("matplotlib.figure")
+    run = page_run.run()
+    board = boards(run.info, run.frame)[0]
+    qualities = [point.pick.quality for row in board.rows for point in row.curve]
+    bands = {"miser": np.array([[0.0, 2.0]] * 2)}
+    axes = figures.Figure().subplots()
+    plot._panel(axes, board, np.array([0.0, 30.0]), bands)
+    (low, high), room = axes.get_ylim(), 0.1 * (max(qualities) - min(qualities))
+    assert min(qualities) - room < low < min(qualities)
+    assert max(qualities) < high < max(qualities) + room
