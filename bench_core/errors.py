@@ -140,13 +140,20 @@ def require(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
         raise UsageError(unknown(kind, lacking[0], listed))
 
 
+def _containing(word: str, names: Iterable[str]) -> list[str]:
+    """Names that contain a word of three letters or more, if there are few: "cstc" suggests
+    cstc-synthetic."""
+    found = [name for name in names if word.lower() in name.lower()]
+    return found if len(word) > 2 and len(found) <= 3 else []
+
+
 def unknown(kind: str, name: object, names: Iterable[str], why: str = "") -> str:
     """Message for an unknown name: the nearest names, or the reason ``why``, or all names."""
     from difflib import get_close_matches
 
     # "misre" suggests miser instead of listing all forty names
     near = [other for other in names if other.lower() == str(name).lower()]
-    near = near or get_close_matches(str(name), list(names), n=3)
+    near = near or _containing(str(name), names) or get_close_matches(str(name), list(names), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []
     hints = hints or [f"known: {shortened(sorted(names)) or 'none'}"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 SOME_FAIL = 1
+LONG = 3.0  # seconds after which a line says what takes so long
 
 
 @click.command(
@@ -50,22 +51,23 @@ def command(
 
     Without SUITE: the measured claims of all suites, and how to measure others.
 
-    The figure comes from the suite's run that settles the claim: a run without --set and --costs
-    if there is one, then a finished run, the largest profile and the latest run. In place of SUITE,
-    the number of a run (or 'last') takes the figures from that run only. Results on stand-ins never
-    count. The exit status is 1 if a claim does not hold.
+    The figure comes from the suite's finished run that settles the claim: a run without --set and
+    --costs if there is one, then the largest profile and the latest run. In place of SUITE, the
+    number of a run (or 'last') takes the figures from that run only, finished or not. Results on
+    stand-ins never count. The exit status is 1 if a claim does not hold.
     """
     from bench_claims.verdicts import ABSENT, FAILS, UNMEASURED, UNRUN, tally
 
     registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suite_files))
     verdicts: dict[str, list[Verdict]] = {}
-    for name in names:
-        if name.isdigit() or name == "last":
-            suite, group = run_verdicts(store, name)
-        else:
-            suite, group = name, suite_verdicts(registry, name, store, data_dir)
-        verdicts.setdefault(suite, []).extend(group)
+    with options.noted_after(LONG, f"comparing claims with the runs in {store}"):
+        for name in names:
+            if name.isdigit() or name == "last":
+                suite, group = run_verdicts(store, name)
+            else:
+                suite, group = name, suite_verdicts(registry, name, store, data_dir)
+            verdicts.setdefault(suite, []).extend(group)
     every = [v for group in verdicts.values() for v in group]
     if output is not None:
         options.note(tally(every))
@@ -94,10 +96,10 @@ def run_verdicts(store: Path, number: str) -> tuple[str, list[Verdict]]:
 
 
 def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
-    """The claims of one suite on its runs in the store, in order of preference of the runs.
+    """The claims of one suite on its finished runs in the store, by preference of the runs.
 
-    Runs without the user's settings and prices come first, then finished runs, the largest profile,
-    the suite's repeats, and the most recent run.
+    Runs without the user's settings and prices come first, then the largest profile, the suite's
+    repeats, and the most recent run.
     """
     from bench_claims.claims import read_claims
     from bench_claims.plugin import KEY
@@ -105,17 +107,17 @@ def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) ->
     from bench_core.planning.suites import find_suite
     from bench_core.results.store import Store
 
-    def place(run: RunInfo) -> tuple[bool, bool, int, bool]:
+    def place(run: RunInfo) -> tuple[bool, int, bool]:
         asked = {option for option, value in run.request.items() if value}
         size = PROFILES.index(run.profile) if run.profile in PROFILES else -1
         own, repeats = asked & {"settings", "costs"}, asked & {"seeds", "folds"}
-        return bool(own), run.state != "finished", -size, bool(repeats)
+        return bool(own), -size, bool(repeats)
 
     suite = find_suite(name, registry)
     claims, runs = read_claims(suite.extra.get(KEY, ())), []
     if claims and store.is_file():
         kept = Store(store)
-        done = [run for run in kept.runs() if run.counts.get("ok")]
+        done = [run for run in kept.runs() if run.counts.get("ok") and run.state == "finished"]
         runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(done, key=place)]
     return [v for claim in claims for v in _verdicts(registry, claim, runs, suite.name, data_dir)]
 

@@ -68,7 +68,7 @@ _BUDGETS = 32
 """Number of evenly spaced budgets at which draws compare curves."""
 
 _DRAWS = 1000
-_LEAST = 1e-6  # of a cost, for its logarithm
+_LEAST = 1e-6  # of a cost or a time, for its logarithm
 _ROUNDING = 1e-5  # relative error of mean costs in draws, which are sums in 32 bits
 
 _REPEAT = ["fold", "seed"]
@@ -87,14 +87,16 @@ class Verdict:
     how: str = ""  # the measurement in words
     interval: Interval | None = None
     data: str = ""  # PAPERS, SAMPLE, GENERATED or a data set; "" without a figure
+    unfinished: str = ""  # the run's state, if it is interrupted or running
 
     @property
     def rests(self) -> str:
-        """Basis of the verdict in words: the data, our choices in them, text or figure."""
+        """Basis of the verdict in words: the data, our choices in them, text or figure, and the
+        state of the run."""
         ours = f" (our choice: {self.claim.ours})" if self.claim.ours and self.data else ""
-        return "; ".join(
-            filter(None, (self.data + ours, "from a figure only" * self.claim.figure_only))
-        )
+        figure = "from a figure only" * self.claim.figure_only
+        state = f"{self.unfinished} run" * bool(self.unfinished)
+        return "; ".join(filter(None, (self.data + ours, figure, state)))
 
 
 def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Verdict:
@@ -284,10 +286,11 @@ def _context(verdict: Verdict, info: RunInfo, use: DatasetUse) -> Verdict:
     sampled = [note.text for note in use.notes if note.kind == SAMPLED]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
-    state = [] if info.state == "finished" else [f"{info.state} run"]
-    how = "; ".join([verdict.how, f"profile {info.profile}", *asked, *state, *sampled])
+    state = "" if info.state == "finished" else info.state
+    how = "; ".join([verdict.how, f"profile {info.profile}", *asked, *sampled])
     data = GENERATED if verdict.claim.ours else SAMPLE if sampled else PAPERS
-    return replace(verdict, how=how, data="" if verdict.word == UNRUN else data)
+    data = "" if verdict.word == UNRUN else data
+    return replace(verdict, how=how, data=data, unfinished=state)
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
@@ -326,11 +329,16 @@ def interval_of(
     low, high = min(lows) + shift, min(highs) + shift
     if claim.measure == "saving":
         return Interval(1 - math.exp(high), 1 - math.exp(low))
+    if claim.measure in TIMES:
+        return Interval(math.exp(low), math.exp(high))
     return Interval(low, high)
 
 
 def _scaled(claim: Claim, figure: float) -> float:
-    """A figure on the scale of its draws: for a saving the logarithm of the remaining cost."""
+    """A figure on the scale of its draws: the logarithm of a time or of a ratio of times, which are
+    above 0; for a saving that of the remaining cost."""
+    if claim.measure in TIMES:
+        return math.log(max(figure, _LEAST))
     return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
 
 

@@ -126,9 +126,9 @@ def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks():
         request={"settings": ["cheap.trees=3"], "costs": "mine.json"},
         state="interrupted",
     )
-    told = settle(Claim.of(QUALITY), run, frame(CHEAP)).how
-    own = "profile paper; --set cheap.trees=3; --costs mine.json"
-    assert told.endswith(f"{own}; interrupted run")
+    found = settle(Claim.of(QUALITY), run, frame(CHEAP))
+    assert found.how.endswith("profile paper; --set cheap.trees=3; --costs mine.json")
+    assert found.rests == "the paper's data; interrupted run"
 
 
 @pytest.mark.parametrize(

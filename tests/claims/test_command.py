@@ -1,5 +1,8 @@
 """``bench claims`` on a suite of a user's own."""
 
+import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -158,3 +161,36 @@ def test_a_run_of_no_suite_shows_a_claim_on_its_data(bench, suite):
     assert "on another data set" in found
     assert "there: not converged" in found
     assert "data absent" in row(bench("claims", "mine.toml", "--data-dir", "."), "away")
+
+
+def test_an_unfinished_run_settles_no_claim_of_its_suite_and_is_marked_where_it_is_named(
+    bench, suite
+):
+    run(bench)
+    with closing(sqlite3.connect("results/bench.db")) as store:
+        store.execute("UPDATE run SET state = 'interrupted'")
+        store.commit()
+    assert "not run" in row(bench("claims", "mine.toml", "--data-dir", "."), "good")
+    named = row(bench("claims", "1"), "good")
+    assert "holds" in named
+    assert "interrupted run" in named
+
+
+def test_what_takes_long_is_said(bench, suite, monkeypatch):
+    line = "comparing claims with the runs in results/bench.db"
+    words = "claims", "mine.toml", "--data-dir", "."
+    assert line not in bench(*words).err  # in time
+    monkeypatch.setattr("bench_claims.command.LONG", 0.0)
+    assert line in bench(*words).err
+    assert line not in bench(*words, "-q").err
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [("cstc", "cstc-synthetic"), ("Miser", "miser-scene15 or miser-yahoo")],
+)
+def test_a_part_of_a_suites_name_suggests_it(bench, word, names):
+    ended = bench("claims", word)
+    assert ended.status == 2
+    (found,) = re.findall(r"did you mean (.*)\?", ended.err)
+    assert sorted(found.split(" or ")) == names.split(" or ")

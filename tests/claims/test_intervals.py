@@ -174,3 +174,18 @@ def test_another_data_set_shows_a_claim_and_settles_nothing():
     word = settle(Claim.of(ANYWHERE), run, frame(*made)).word
     assert word == ELSEWHERE
     assert settle(Claim.of(ANYWHERE), info(real, absent=("yahoo",)), frame(*made)).word == ABSENT
+
+
+@pytest.mark.parametrize("measure", ["time-ratio", "minutes"])
+def test_an_interval_of_times_is_students_for_the_logarithm_and_above_zero(measure):
+    """Seconds of 1, 2 and 15 have a mean of 6 and a standard error of 4.5: 6 - 4.303 * 4.5 < 0."""
+    seconds = np.array([1.0, 2.0, 15.0])
+    own = [rows("first", [(4, 0.9, 0.9)], seed=k, fit_seconds=s) for k, s in enumerate(seconds)]
+    other = [rows("second", [(4, 0.5, 0.5)], seed=k, fit_seconds=1.0) for k in range(3)]
+    rule = {"measure": measure, "learners": ["first", "second"]}
+    rule |= {"holds": "> 0"} if measure == "time-ratio" else {}  # no bound on minutes
+    found = judge(Claim.of({**BASE, **rule}), frame(*own, *other), ACCURACY)
+    unit = 60 if measure == "minutes" else 1
+    assert found.measured == pytest.approx(2 / unit)  # the median
+    reach = np.exp(4.3027 * np.log(seconds).std(ddof=1) / 3**0.5)
+    assert found.interval == pytest.approx((2 / unit / reach, 2 / unit * reach), rel=1e-3)
