@@ -268,3 +268,11 @@ def test_under_the_null_intervals_cover_and_tiers_hold(learners, m):
         split += bool(better_than(found, higher=True).any())
     assert covered / 2000 == pytest.approx(0.95, abs=0.015)
     assert split / 2000 <= 0.06
+
+
+def test_a_difference_that_is_the_same_in_all_folds_has_the_noise_of_their_rows():
+    differing = np.repeat([1.0, -1.0, 0.0], [8, 4, 88])  # of 100 rows of each fold
+    folds = [level(np.stack([differing, np.zeros(100)]), seed=k) for k in range(5)]
+    found = interval(joined(folds, same_units=False), np.array([1.0, -1.0]))
+    reach = stats.t.ppf(0.975, 4) * differing.std() / 500**0.5
+    assert found == pytest.approx((0.04 - reach, 0.04 + reach), abs=0.05 * reach)
