@@ -322,9 +322,9 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     for row in _likely_ones(likely):
         price = f"{cost(row.model.cost)} {board.unit}".rstrip()
         price += f" instead of {cost(reference.cheap.cost)}"
-        chance, reached = saving(row.saving, row.probability), _reached(board, row.model)
+        chance = saving(row.saving, row.probability, row.sure_in)
         first = "Likely" if row is likely[0] else "Next"
-        yield f"{first}: {_subject(row).rstrip(',')}, {price}, {chance}; it {reached}."
+        yield f"{first}: {_subject(row).rstrip(',')}, {price}, {chance}; it {_reached(board, row.model)}."
     if likely:
         yield from _better_on_test(board, likely[0], _likely_ones(likely))
     yield _compared(board, reference)

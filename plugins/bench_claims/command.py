@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +12,6 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import UsageError
-from bench_core.terminal.progress import counting
 from bench_core.terminal.tables import Table, deliver
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 SOME_FAIL = 1
+LONG = 3.0  # seconds after which a line says what takes so long
 
 
 @click.command(
@@ -61,19 +61,14 @@ def command(
     registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suite_files))
     verdicts: dict[str, list[Verdict]] = {}
-    every: list[Verdict] = []
-    with counting(options.flag("quiet"), "claims") as show:
+    with options.noted_after(LONG, f"comparing claims with the runs in {store}"):
         for name in names:
-            judged: Iterable[Verdict]
             if name.isdigit() or name == "last":
-                suite, judged = run_verdicts(store, name)
+                suite, group = run_verdicts(store, name)
             else:
-                suite, judged = name, suite_verdicts(registry, name, store, data_dir)
-            group = verdicts.setdefault(suite, [])
-            for verdict in judged:
-                group.append(verdict)
-                every.append(verdict)
-                show(len(every), 0)
+                suite, group = name, suite_verdicts(registry, name, store, data_dir)
+            verdicts.setdefault(suite, []).extend(group)
+    every = [v for group in verdicts.values() for v in group]
     if output is not None:
         options.note(tally(every))
     idle = () if suites or output is not None else (ABSENT, UNRUN, UNMEASURED)
@@ -100,8 +95,8 @@ def run_verdicts(store: Path, number: str) -> tuple[str, list[Verdict]]:
     return info.suite, [*verdicts(info, frame, kept)]
 
 
-def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> Iterator[Verdict]:
-    """Yield the verdicts on one suite's claims by its finished runs in the store.
+def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
+    """The claims of one suite on its finished runs in the store, by preference of the runs.
 
     Runs without the user's settings and prices come first, then the largest profile, the suite's
     repeats, and the most recent run.
@@ -124,8 +119,7 @@ def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) ->
         kept = Store(store)
         done = [run for run in kept.runs() if run.counts.get("ok") and run.state == "finished"]
         runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(done, key=place)]
-    for claim in claims:
-        yield from _verdicts(registry, claim, runs, suite.name, data_dir)
+    return [v for claim in claims for v in _verdicts(registry, claim, runs, suite.name, data_dir)]
 
 
 def _verdicts(

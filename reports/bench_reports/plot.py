@@ -153,7 +153,8 @@ def _panel(
         axes.xaxis.set_major_formatter("{x:.10g}")
         axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(x=0)
-    labels, heights = [], []
+    labels = []
+    heights: list[float] = []
     for row in board.rows:
         if row.curve:
             colour, dash = GREY, DASHES[look(row.learner).dash]
