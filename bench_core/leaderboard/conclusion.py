@@ -323,8 +323,8 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         price = f"{cost(row.model.cost)} {board.unit}".rstrip()
         price += f" instead of {cost(reference.cheap.cost)}"
         chance = saving(row.saving, row.probability, row.sure_in)
-        first = "Likely" if row is likely[0] else "Next"
-        yield f"{first}: {_subject(row).rstrip(',')}, {price}, {chance}; it {_reached(board, row.model)}."
+        first = f"{'Likely' if row is likely[0] else 'Next'}: {_subject(row).rstrip(',')}"
+        yield f"{first}, {price}, {chance}; it {_reached(board, row.model)}."
     if likely:
         yield from _better_on_test(board, likely[0], _likely_ones(likely))
     yield _compared(board, reference)
