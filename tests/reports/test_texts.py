@@ -67,7 +67,7 @@ def at_limit(command, limit):
     """What ``bench best`` writes of a limit."""
     choice = Choice(run().info, run(), run().frame, "d")
     blocks = []
-    for block in command(choice, [choice.at(limit)], (), "runs"):
+    for block in command(choice, [choice.at(limit)], (), "runs", ""):
         blocks.append(block)
         if isinstance(block, Table):
             break  # what follows needs a store

@@ -216,7 +216,11 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features(budget=3, keep=0.9), "budget and keep: give only one of them"),
         (
             lambda r: r.features("toy-prefix", quality=2),
-            "toy-prefix is sure to reach accuracy 2 on",
+            "accuracy 2 is out of reach: it is at most",
+        ),
+        (
+            lambda r: r.features("toy-prefix", quality=1),
+            "toy-prefix is sure to reach accuracy 1 on",
         ),
     ],
 )

@@ -199,7 +199,7 @@ REFUSED = {  # words of the one line, separated by bars
     "EXPORT --seed 7": "data.csv|no such repeat|seed 0 of fold 0",
     "EXPORT -m ndcg@5": "unknown metric",
     "EXPORT --quality 2": "accuracy 2",
-    "EXPORT --learner gbrt --quality 2": "gbrt|accuracy 2",
+    "EXPORT --learner gbrt --quality 2": "accuracy 2 is out of reach|at most 1",
     "EXPORT --quality -inf": "--quality -inf|finite",
     "EXPORT -b 1 --quality 2": "only one",
     "EXPORT --keep x": "--keep|'x' is not a share",

@@ -270,5 +270,5 @@ def test_a_file_with_a_comma_is_one_file(tmp_path, monkeypatch):
 def test_names_of_a_run_may_hold_commas():
     known = ["visits, 2024.csv", "letters"]
     assert chosen("data set", ["letters,visits, 2024.csv", "letters"], known) == tuple(known[::-1])
-    says = "'visits'|known: letters, visits, 2024"
+    says = "'visits'|did you mean visits, 2024.csv?"
     refused(says, chosen, "data set", ["visits,2024.csv"], known)
