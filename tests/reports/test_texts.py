@@ -95,7 +95,7 @@ def test_a_saving_has_the_same_words_in_every_format(figures, tmp_path):
     assert 1.95 < sure["cheaper"] < 95
     assert 0.5 < likely["sure"] < 0.95
     ratio, low, high = (f"{sure[name]:.1f}x" for name in ("cheaper", "cheaper low", "cheaper high"))
-    ends, chance = f"{low} to {high}", f"{likely['sure']:.0%} sure"
+    ends, chance = f"{low} to {high}", f"{int(100 * likely['sure'])}% sure"
     (board,) = boards(run().info, run().frame, run())
     assert f"{ratio} as much (95%: {ends})." in " ".join(conclusion(board))
     screen = terminal.text_boards(Panels(run().info, run().frame, run(), [board]))
