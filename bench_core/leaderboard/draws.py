@@ -233,7 +233,7 @@ class Draws:
         if self.metric != first and not self.unchosen:
             again = _with_metrics(info, [self.metric.name, first.name])
             only = f"a run stores values per query or row of its first metric only, {first.name}"
-            self.note = f"{only}; for those of {self.metric.name}, without training: {again}"
+            self.note = f"{only}; for those of {self.metric.name}: {again}"
         self.left_out, self._undefined = 0, False
         self.defined = np.ones(1, dtype=bool)  # draws of the last choice
         blocks, self.resamples = effort(self._settings_tried(), resamples)
