@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -176,8 +177,9 @@ def expected_seconds(
 
 
 TYPICAL = Path(__file__).with_name("typical_seconds.json")
-"""By learner: seconds of a fit at no cells and per million cells of training rows, and of a trial
-by cells of validation and test rows; measured by ``tests/speed/typical_seconds.py``."""
+"""By learner: seconds of a fit of a small set and per million of ``rows * sqrt(columns)`` of its
+training rows, and of a trial by its validation and test rows; measured by
+``tests/speed/typical_seconds.py``."""
 
 
 def typical_seconds(
@@ -197,13 +199,16 @@ def typical_seconds(
 
 def typical_time(learner: str, use: DatasetUse, *, fit: bool) -> float:
     """Return typical seconds of a fit or a trial from rows, features and classes of a data set; of
-    an unknown learner, as of the median learner."""
+    an unknown learner, as of the median learner.
+
+    Time grows with the square root of the columns: with more of them a tree needs no more splits,
+    and paths are stopped after about as many points."""
     typical = json.loads(TYPICAL.read_text(encoding="utf-8"))
     usual = [median(column) for column in zip(*typical.values(), strict=True)]
     rows = sum(number for split, number in use.rows.items() if (split == "train") == fit)
-    cells = rows * use.features * (use.classes if use.classes > 2 else 1) / 1e6
+    size = rows * math.sqrt(use.features) * (use.classes if use.classes > 2 else 1) / 1e6
     start, slope = typical.get(learner, usual)[:2] if fit else typical.get(learner, usual)[2:]
-    return float(start + slope * cells)
+    return float(start + slope * size)
 
 
 def resumed(plan: Plan, request: RunRequest) -> Plan:

@@ -1,8 +1,8 @@
 """Measure the typical times of ``bench plan``: seconds of a fit and of a trial of each learner.
 
 ``python tests/speed/typical_seconds.py`` writes ``bench_core/planning/typical_seconds.json``. Each
-learner runs with one setting on two generated tables; a line through both times gives seconds at no
-cells and seconds per million cells.
+learner runs with one setting on two generated tables; a line through both times, over
+``rows * sqrt(columns)``, gives seconds of a small set and seconds per million of these.
 """
 
 import json
@@ -28,7 +28,7 @@ def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measured() -> dict[str, list[list[float]]]:
-    """Return the fits' and trials' times of each learner, with their cells, by learner."""
+    """Return the fits' and trials' times of each learner, with the table's size, by learner."""
     times: dict[str, list[list[float]]] = {}
     for rows, columns in SHAPES:
         X, y = table(rows, columns)
@@ -42,25 +42,25 @@ def measured() -> dict[str, list[list[float]]]:
                 by_learner.setdefault(learner, []).append((fit, trial))
         for learner, pairs in by_learner.items():
             fit, trial = (median(times) for times in zip(*pairs, strict=True))
-            times.setdefault(learner, []).append([rows * columns / 1e6, fit, trial])
+            times.setdefault(learner, []).append([rows * columns**0.5 / 1e6, fit, trial])
     return times
 
 
-def line(cells: list[float], seconds: list[float]) -> list[float]:
-    """Return seconds at no cells, and per million cells."""
-    slope = (seconds[-1] - seconds[0]) / (cells[-1] - cells[0]) if len(cells) > 1 else 0.0
-    slope = max(slope, 0.0) if len(cells) > 1 else seconds[0] / cells[0]
-    start = max(seconds[0] - slope * cells[0], 0.05)
+def line(sizes: list[float], seconds: list[float]) -> list[float]:
+    """Return seconds at no rows, and per million of ``rows * sqrt(columns)``."""
+    slope = (seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0]) if len(sizes) > 1 else 0.0
+    slope = max(slope, 0.0) if len(sizes) > 1 else seconds[0] / sizes[0]
+    start = max(seconds[0] - slope * sizes[0], 0.05)
     return [float(f"{start:.2g}"), float(f"{slope:.2g}")]
 
 
 if __name__ == "__main__":
     found = {}
     for learner, rows in sorted(measured().items()):
-        cells, fits, trials = map(list, zip(*rows, strict=True))
+        sizes, fits, trials = map(list, zip(*rows, strict=True))
         found[learner] = [
-            *line([0.6 * c for c in cells], fits),
-            *line([0.4 * c for c in cells], trials),
+            *line([0.6 * s for s in sizes], fits),
+            *line([0.4 * s for s in sizes], trials),
         ]
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in found.items())
     TYPICAL.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

@@ -1,4 +1,5 @@
 import importlib
+import math
 import sys
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -284,15 +285,15 @@ def test_before_anything_was_timed_the_time_is_from_rows_columns_and_classes(
     p = made(data="toy-rank", learners="toy-prefix")
     (use,) = p.datasets
     train, rest = use.rows["train"], use.rows["valid"] + use.rows["test"]
-    expected = {f.key: 3 + 4 * train * use.features / 1e6 for f in p.fits}
-    expected |= {t.key: 5 + 6 * rest * use.features / 1e6 for t in p.trials}
+    expected = {f.key: 3 + 4 * train * math.sqrt(use.features) / 1e6 for f in p.fits}
+    expected |= {t.key: 5 + 6 * rest * math.sqrt(use.features) / 1e6 for t in p.trials}
     assert p.expected == pytest.approx(expected)  # of an unknown learner: the medians
     assert p.typical == expected.keys()
     assert (p.estimate.jobs, p.estimate.recorded) == (2 * 7, 0)
     uses = [replace(use, classes=3)]
     own = [replace(p.fits[0], learner_name="one")]
     assert typical_seconds(own, uses) == pytest.approx(
-        {own[0].key: 1 + 2 * 3 * train * use.features / 1e6}
+        {own[0].key: 1 + 2 * 3 * train * math.sqrt(use.features) / 1e6}
     )
 
 
