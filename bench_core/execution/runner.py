@@ -209,7 +209,7 @@ def carry_out(
     kept in ``reused`` if it is given.
     """
     started, keys = time.perf_counter(), [trial.key for trial in plan.trials]
-    planned = {job.key: job for job in _jobs(plan)}
+    planned = {job.key: job for job in jobs_in_order(plan)}
     writer.costs(plan.costs)
     writer.begin(plan.run, about or about_run(plan, request), listed or keys)
     done, total = len(plan.finished), len(plan.trials)
@@ -250,20 +250,22 @@ def carry_out(
     return result()
 
 
-def _jobs(plan: Plan) -> list[Job]:
-    """Unfinished jobs of a plan, in this order: fits of the reference and of baselines, so that an
-    interrupted run has a board; then fits that others need; then dependent fits. Longer jobs
-    precede shorter ones. The reference starts first, as fits of other learners may reuse its
-    trees (``FitContext.trained``)."""
+def jobs_in_order(plan: Plan) -> list[Job]:
+    """Return the unfinished jobs of a plan: fits of the reference and of baselines, so that an
+    interrupted run has a board; then the other fits, first those with the longest chain of fits
+    that wait for them; then trials. The reference starts first, as fits of other learners may reuse
+    its trees (``FitContext.trained``)."""
     references = (use.reference for use in plan.datasets)
     early = dict.fromkeys(plan.baselines, 1) | dict.fromkeys(references, 0)
     left, judged = fits_left(plan), {trial.fit for trial in trials_left(plan)}
-    needed = {key for fit in left for key in fit.needs.values()}
+    chain: dict[str, float] = {}  # seconds of a fit and of the longest chain that waits for it
+    for fit in reversed(left):  # a fit follows those it needs
+        chain[fit.key] = chain.get(fit.key, 0.0) + plan.expected.get(fit.key, 0.0)
+        for need in fit.needs.values():
+            chain[need] = max(chain.get(need, 0.0), chain[fit.key])
 
     def place(fit: FitSpec) -> tuple[int, float]:
-        rank = 2 if fit.key in needed else 4 if fit.needs else 3
-        rank = early.get(fit.learner_name, rank) if fit.key in judged else rank
-        return rank, -plan.expected.get(fit.key, 0.0)
+        return early.get(fit.learner_name, 2) if fit.key in judged else 2, -chain[fit.key]
 
     cores: dict[str, Any] = {"threads": plan.threads}
     jobs = [

@@ -16,7 +16,7 @@ from bench_core.api import plan
 from bench_core.errors import InputError
 from bench_core.execution.contract import failure
 from bench_core.execution.executors import LocalExecutor
-from bench_core.execution.runner import run_jobs
+from bench_core.execution.runner import jobs_in_order, run_jobs
 from bench_core.results.records import FitSpec, Job, Outcome, Status
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits on memory, and signals")
@@ -121,6 +121,17 @@ def test_the_reference_goes_first_then_baselines_then_what_others_stand_on(home)
         *("cegb", "cegb"),
         *("early-exit", "early-exit"),
     ]
+
+
+def test_first_is_the_fit_that_the_longest_chain_of_fits_waits_for(home):
+    p = plan(data="toy-rank", learners=["toy-prefix", "toy-stacked"], plugins=("helpers.toys",))
+    base, stacked = p.fits[-2:]
+    seconds = {fit.key: float(number) for number, fit in enumerate(p.fits[:-2])}
+    work = jobs_in_order(replace(p, expected=seconds | {base.key: 1.0, stacked.key: 4.5}))
+    alone = [fit.key for fit in p.fits[6:4:-1]]  # of 6 and 5 seconds
+    assert [job.spec.key for job in work][:4] == [alone[0], base.key, alone[1], stacked.key]
+    work = jobs_in_order(replace(p, expected=seconds | {base.key: 1.0, stacked.key: 5.5}))
+    assert [job.spec.key for job in work][:2] == [base.key, alone[0]]
 
 
 def run(**options):
