@@ -113,7 +113,7 @@ def page(
         parts=parts,
         learners=learners,
         conclusion=overall_conclusion(boards),
-        overview=overview(boards) if len(sets) > 1 else None,
+        overviews=overviews(boards),
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if "generated data (" not in w],
         level=CONFIDENCE,
@@ -310,6 +310,18 @@ class OverviewRow(NamedTuple):
     lacks: bool  # a result on some data set, and thus a mean rank
     mean: str
     cells: Sequence[tuple[str, bool]]
+
+
+def overviews(boards: Sequence[Board]) -> dict[str, Overview]:
+    """Return the tables by title: over all data sets and, if these have several tasks, over those
+    of each task; none of a single data set."""
+    shown = [board for board in boards if board.rows and not board.same_as]
+    by_task: dict[str, list[Board]] = {}
+    for board in shown:
+        by_task.setdefault(board.use.task, []).append(board)
+    subsets = {f"{task.capitalize()} data sets": own for task, own in by_task.items()}
+    wanted = {"All data sets": shown} | (subsets if len(by_task) > 1 else {})
+    return {title: overview(own) for title, own in wanted.items() if len(own) > 1}
 
 
 def overview(boards: Sequence[Board]) -> Overview:

@@ -8,7 +8,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.page import headline, linked, overview, page, policy_hash, public, unbroken
+from bench_reports.page import (
+    headline,
+    linked,
+    overview,
+    overviews,
+    page,
+    policy_hash,
+    public,
+    unbroken,
+)
 from bench_reports.page_data import PLACES, affordable, bought, places, views
 from helpers import example, page_run
 
@@ -238,6 +247,22 @@ def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_last():
     assert shown == [("miser", "1.00", False), ("constant", "2.00", False), ("gbrt", "-", True)]
     assert {one.learner: f"{one.mean:.2f}" for one in ranked} == {r[0]: r[1] for r in shown[:2]}
     assert table.rows[-1].cells[1] == ("-", False)
+
+
+def test_data_sets_of_several_tasks_have_a_table_for_each_task_with_several():
+    a, b = (
+        board for board in boards(page_run.run().info, page_run.run().frame) if not board.same_as
+    )
+    assert [*overviews([a, b])] == ["All data sets"]
+    assert [*overviews([a])] == []
+    (c, d) = (
+        replace(x, dataset=n, use=replace(x.use, task="binary")) for x, n in ((a, "c"), (b, "d"))
+    )
+    tables = overviews([a, c, d])
+    assert {title: table.datasets for title, table in tables.items()} == {
+        "All data sets": ["a", "c", "d"],
+        "Binary data sets": ["c", "d"],
+    }
 
 
 def test_over_data_sets_each_learner_has_the_cost_and_the_loss_of_its_model():

@@ -540,7 +540,7 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
             "[...document.querySelectorAll('table.board')].map(t =>"
             " [...t.tBodies[0].rows].filter(r => r.offsetHeight > 0).length)"
         )
-        assert column(tab, "mean rank", "#overview") == ["1.00", "2.00", "3.00"]
+        assert column(tab, "mean rank", ".overview") == ["1.00", "2.00", "3.00"]
     assert rows == [3, 0, 3, 0, 3, 0]  # those at a budget need a script
     assert "miser costs 9." in text
     for word in ("Download", "hover over it", "What it buys"):
