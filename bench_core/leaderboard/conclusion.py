@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -217,9 +218,10 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
         yield "This saving may be chance."
     yield from _rare_class(board, row, reference)
     if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
-        gap = difference(row.cheap.quality - reference.best.quality)
+        reached, best = row.cheap.quality, reference.best.quality
+        shown = partial(difference, size=max(abs(reached), abs(best)))
         words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
-        yield f"{words}: {gap}{in_brackets(row.saved.gap, difference)}."
+        yield f"{words}: {shown(reached - best)}{in_brackets(row.saved.gap, shown)}."
     if better := _better_on_test(board, row, baselines[:1]):
         yield _no_worse(board, better)
     likely = (other for other in board.likely if board.beats(other.model, row.cheap))

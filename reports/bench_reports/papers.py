@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
-# +0.0123, -3 or +1e-05 as an entire cell or between blanks
-_SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
+# +0.0123, -3 or +1e-05 as an entire cell or between blanks, or after < or >
+_SIGNED = re.compile(r"(?<![^\s}])[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 
 TIED = "not significantly worse (all pairs of learners tested jointly)"
 
