@@ -208,7 +208,26 @@ debug_option = _flag("--debug", help="Show the traceback of an error.")
 few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
-run_argument = click.argument("run", default="last", metavar="[RUN]")
+
+def _one_run(context: click.Context, _: click.Parameter, value: str | None) -> str:
+    """Return the run named by place or by ``--run``, which is eager; the last one without both."""
+    named = context.meta.get("bench.named_run")
+    if None not in (named, value) and named != value:
+        raise click.UsageError(f"RUN {value} and --run {named}: keep one of them", context)
+    return value or named or "last"
+
+
+run_argument = together(
+    click.argument("run", required=False, metavar="[RUN]", callback=_one_run),
+    click.option(
+        *("--run", "named_run"),
+        metavar="RUN",
+        is_eager=True,
+        expose_value=False,
+        callback=_remember,
+        help="The run, if RUN does not name it.  [default: last]",
+    ),
+)
 
 # options of verbs that repeat the work of a stored run
 stored_run_options = together(

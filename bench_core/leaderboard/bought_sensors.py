@@ -13,11 +13,15 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.errors import shortened
+from bench_core.leaderboard.board import SHARE
+from bench_core.planning.request import shell_line
+from bench_core.results.budgets import Target, limit_options
 from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.results.budgets import Limit
     from bench_core.results.records import TrialValues
     from bench_core.results.store import Store
 
@@ -155,9 +159,12 @@ def shares(store: Store, run: str) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(texts, "category"))
 
 
-def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
+def sentences(
+    bought: Sequence[Purchase], limit: Limit | None = None, learner: str = ""
+) -> Iterator[str]:
     """Yield sentences on the sensors bought for every row, for some rows and never. The last are
-    named: they need not be measured at all."""
+    named: they need not be measured at all. ``limit`` and ``learner`` (if not the best) chose the
+    point."""
     if bought and all(one.share == NEVER for one in bought):
         yield "nothing is bought"
         return
@@ -172,15 +179,20 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
         noun = "measurement" if any(", " in sensor.features for sensor in bought) else "feature"
         sensors, saved = count(len(some), noun), f"{cost(unpaid)} saved"
         if some and when == "never":
-            yield f"bought never: {sensors} ({saved}), can be dropped: {named(some)}"
+            names = named(some, limit, learner)
+            yield f"bought never: {sensors} ({saved}), can be dropped: {names}"
         elif some:
             money = f"{cost(paid)} per row" if paid else "free"
             yield f"bought {when}: {sensors} ({money}{f', {saved}' if unpaid else ''})"
 
 
-def named(sensors: Sequence[Purchase]) -> str:
-    """Return the features of the first sensors, and how to see the others."""
+def named(sensors: Sequence[Purchase], limit: Limit | None = None, learner: str = "") -> str:
+    """Return the features of the first sensors, and how to see the others of this point."""
     own = [one.short for one in sensors[:NAMED]]
     names = ", ".join(f"({one})" if ", " in one else one for one in own)  # several of one sensor
-    more = f", ... (all {len(sensors)}: bench features -o features.csv)"
-    return names + (more if len(sensors) > NAMED else "")
+    if len(sensors) <= NAMED:
+        return names
+    asked = [] if limit in (None, Target(SHARE)) else limit_options(limit)
+    asked += ["--learner", learner] if learner else []
+    command = shell_line(["bench", "features", *asked, "-o", "features.csv"])
+    return f"{names}, ... (all {len(sensors)}: {command})"

@@ -82,6 +82,15 @@ def limit_words(limit: Limit, metric: str, reference: str) -> str:
     return f"{'at' if math.isinf(limit.amount) else 'within'} {limit.words}"
 
 
+def limit_options(limit: Limit) -> list[str]:
+    """Return the words of a command that give this limit: ``--keep 95%`` or ``--budget 10``."""
+    if isinstance(limit, Budget):
+        return ["--budget", str(limit)]
+    if limit.kind == KEEP:
+        return ["--keep", f"{limit.amount * 100:.12g}%"]
+    return ["--quality", f"{limit.amount:.15g}"]
+
+
 def limits_of(
     budget: float | str | Budget | Iterable[float | str | Budget] | None = None,
     kind: str = "mean",

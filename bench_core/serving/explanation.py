@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -14,7 +14,7 @@ from bench_core.sequential import StoredPolicy
 from bench_core.serving.gates import largest_probability
 from bench_core.serving.policy_program import PolicyProgram, ServedProgram
 from bench_core.serving.program import Program
-from bench_core.serving.row_state import Answer
+from bench_core.serving.row_state import Answer, FeatureNeeds
 
 Watch = Callable[[int, Any, float, FloatArray], None]
 """Function that a walk of one row calls after each step, with the step's number, the answer if the
@@ -76,10 +76,11 @@ def _short(score: Any) -> str:
 
 class Record:
     """Record of a walk of one row: ``watch`` is its ``Watch``. ``requested`` are the columns
-    requested so far, which the walk extends."""
+    requested so far and ``features`` their features, which the walk extends."""
 
-    def __init__(self, requested: Sequence[str]) -> None:
-        self.requested, self.steps = requested, list[ExplainedStep]()
+    def __init__(self, requested: Sequence[str], needs: FeatureNeeds) -> None:
+        self.requested, self.needs, self.steps = requested, needs, list[ExplainedStep]()
+        self.features: list[int] = []
         self.gated: FloatArray | None = None
         self._columns, self._spent = 0, 0.0
 
@@ -96,12 +97,28 @@ class Record:
             why = cap
         elif not isinstance(program, Program):
             why = _end_of_policy(program, self.requested, " within the rest of the cap" * bool(cap))
+            left = {*program.features.tolist()}.difference(self.features)
+            price = min((self._price([feature]) for feature in left), default=0.0)
+            why += self._refused("the cheapest one left costs", price)
         else:
             why = _end(program, answer, self.gated)
+            step = program.steps[answer.step]
+            if step.gate != "always" and (next_step := max(step.then, step.otherwise)) >= 0:
+                price = self._price(program.features_of([program.steps[next_step]]).tolist())
+                why += self._refused(f"the purchases of step {next_step} cost at most", price)
         if self.steps:  # a policy pays for its last decision, too
             last = self.steps[-1]
             self.steps[-1] = replace(last, cost=last.cost + answer.spent - self._spent)
         return Explanation((*self.steps,), answer, why)
+
+    def _price(self, features: Iterable[int]) -> float:
+        """Return the price of features beyond those that the row has, NaN if it is unknown."""
+        return self.needs.price_beyond(self.features, features)
+
+    def _refused(self, what: str, price: float) -> str:
+        """Return the price of purchases that the row declined, in words; "" without a price."""
+        means = " at mean prices" * bool(self.needs.by_row)
+        return f"; {what} {price:.6g}{means}" if price > 0 else ""
 
 
 def _end(program: Program, answer: Answer, score: FloatArray | None) -> str:

@@ -21,7 +21,7 @@ from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, shortened
 from bench_core.sequential import ROUNDING
 from bench_core.serving.block_walk import BlockWalk
-from bench_core.serving.explanation import Explanation, Record, Watch
+from bench_core.serving.explanation import Explanation, Record
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
 from bench_core.serving.policy_program import ServedProgram
@@ -171,7 +171,7 @@ class Predictor:
 
     def explain(self, row: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Explanation:
         """Explain the answer of one row, given as to ``predict``: what it bought in order, the
-        score after each step, and why it stopped.
+        score after each step, why it stopped, and the price of what it declined.
 
         >>> predictor.explain({"age": 61, "hb": None})  # doctest: +SKIP
         step 0: bought age for 1, score -0.4
@@ -179,8 +179,8 @@ class Predictor:
         score 1.2 for 4; the model has no further step
         """
         cells, limit = AskedCells(self._raw, 1), self._limit(cap)
-        record = Record(cells.names[0])
-        (answer,) = self._asked(cells, None, limit, _of_row(row, "explain"), record.watch)
+        record = Record(cells.names[0], self._needs)
+        (answer,) = self._asked(cells, None, limit, _of_row(row, "explain"), record)
         if limit is None:
             return record.explained(answer, self.program, "")
         amount = min(inf if given is None else given for given in (cap, self.cap))
@@ -361,7 +361,7 @@ class Predictor:
         queries: Queries | None,
         limit: float | None,
         acquire: AcquireFor,
-        watch: Watch | None = None,
+        record: Record | None = None,
     ) -> list[Answer]:
         """Return the answers of rows that ask for their cells, and for their prices."""
         costs = self._costs_of(len(cells.names)) if self.price_columns else self.costs
@@ -375,7 +375,10 @@ class Predictor:
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
             ask = acquire if prices is None else prices.with_prices(acquire, features)
             cells.fill(row, features, values, ask)
+            if record is not None:
+                record.features += features.tolist()
 
+        watch = None if record is None else record.watch
         answers = _answered(self._walk.rounds(len(cells.names), queries, limit, watch, costs), fill)
         for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)

@@ -251,13 +251,17 @@ class Program:
     @property
     def features(self) -> IntArray:
         """Features that it may read, in increasing order."""
+        return self.features_of(self.steps)
+
+    def features_of(self, steps: Sequence[Step]) -> IntArray:
+        """Return the features that these steps may read, in increasing order."""
         used: list[Any] = [
             self.trees.feature[self.trees.start[t] : self.trees.start[t + 1]]
-            for s in self.steps
+            for s in steps
             for t in s.trees.tolist()
         ]
-        used += [s.columns.feature for s in self.steps]
-        used += [s.kernel.features for s in self.steps if s.kernel is not None]
+        used += [s.columns.feature for s in steps]
+        used += [s.kernel.features for s in steps if s.kernel is not None]
         features = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
         return np.asarray(features[features >= 0], dtype=np.int64)
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Generator, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, field
-from math import fsum
+from math import fsum, nan
 from typing import Any
 
 import numpy as np
@@ -289,6 +289,12 @@ class FeatureNeeds:
         size = 8 * words(self.costs.sensors)
         raw = b"".join(row_bits.to_bytes(size, "little") for row_bits in bits)
         return Acquired(np.frombuffer(raw, "<u8").reshape(-1, size // 8), self.costs.sensors)
+
+    def price_beyond(self, features: Iterable[int], more: Iterable[int]) -> float:
+        """Return the price, at the means, of what ``more`` features need beyond the sensors of
+        ``features``; NaN if costs are not a sum."""
+        needed, bought = ({s for f in of for s in self.sensors[f]} for of in (more, features))
+        return nan if self.prices is None else fsum(self.price_of[s] for s in needed - bought)
 
     def least(self, program: Program) -> float:
         """Return what every row pays at least for an answer; 0.0 if costs are not a sum."""

@@ -29,10 +29,15 @@ def quality(value: float, decimals: int = 4) -> str:
     return f"{value + 0:.{decimals}f}" if abs(value) < 10 else f"{value:.4g}"  # zero has no sign
 
 
-def difference(value: float) -> str:
-    """Format a difference of two qualities with its sign: four decimals, unless all would be 0."""
-    small = 0.00005 <= abs(value) < TINY
-    return f"{value:+.4f}" if small else f"{'+' * (value >= 0)}{quality(value)}"
+def difference(value: float, size: float = 1.0) -> str:
+    """Format a difference of two qualities with its sign: four decimals, and ``<+0.0001`` or
+    ``>-0.0001`` if all would be 0. Where the qualities are of a ``size`` that four decimals do not
+    show either, format it as they are."""
+    if not abs(value) < TINY or 0 < size < TINY:
+        return f"{'+' * (value >= 0)}{quality(value)}"
+    if 0 < abs(value) < 0.00005:
+        return "<+0.0001" if value > 0 else ">-0.0001"
+    return f"{value + 0:+.4f}"
 
 
 def cost(value: float) -> str:
@@ -100,7 +105,7 @@ def in_brackets(ends: Interval, text: Callable[[float], str]) -> str:
 def half(ends: Interval, decimals: int = 4, value: float = math.nan) -> str:
     """Format half the width of an interval of a metric: ``.0036``. If the ``value`` plus or minus
     it would be below 0 or above 1 and the interval is not, format both sides: ``-.0928/+.0413``,
-    without one of 0."""
+    without one of 0. A width that would be 0 is ``<.0001``, unless the value would be, too."""
     width = (ends.high - ends.low) / 2
     if math.isnan(width):
         return "-"
@@ -109,7 +114,7 @@ def half(ends: Interval, decimals: int = 4, value: float = math.nan) -> str:
         shown = (side[0] + side[1:].removeprefix("0") for side in sides if float(side))
         return "/".join(shown) or "0"
     if 0 < width < 0.5 * 10**-decimals:  # would be 0
-        return f"{width:.0e}"
+        return f"{width:.0e}" if 0 < abs(value) < TINY else f"<.{1:0{decimals}d}"
     return f"{width:.{decimals}f}".removeprefix("0") if width < 1 else f"{width:.3g}"
 
 

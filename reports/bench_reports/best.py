@@ -184,7 +184,7 @@ def within_budget(
         if costs == {selection.learner: selection.pick.valid_cost for selection in first.found}:
             most = cost(max(costs.values()))
             yield f"this budget limits no learner: none costs more than {most} on validation"
-        yield from model_of(choice, first.found[0], plugins, store)
+        yield from model_of(choice, first.found[0], plugins, store, learner)
     elif any(answer.found for answer in answers):
         budget = next(str(answer.limit) for answer in answers if answer.found)
         named = f" --learner {learner}" if learner else ""
@@ -227,7 +227,7 @@ def at_quality(
         below = lost_words(lost_below(target.amount), choice.reference, choice.metric.name)
         yield f"!: {below}"
     if rows[0].sure:
-        yield from model_of(choice, rows[0], plugins, store)
+        yield from model_of(choice, rows[0], plugins, store, learner)
     yield ""
 
 
@@ -241,7 +241,7 @@ def reached(answer: Selection) -> str:
 
 
 def model_of(
-    choice: Choice, answer: Selection, plugins: Sequence[str], store: Path
+    choice: Choice, answer: Selection, plugins: Sequence[str], store: Path, learner: str = ""
 ) -> Iterator[str]:
     """Yield the results, setting and purchases of the answer, and the commands that train it."""
     from bench_core.leaderboard.bought_sensors import purchases, sentences
@@ -252,7 +252,8 @@ def model_of(
     yield reached(answer)
     yield from filter(None, [choice.rare_class(answer)])
     yield from (f"{answer.learner}: best at {setting.short}" for setting in answer.pick.settings)
-    yield from sentences(purchases(Store(store), info.run, answer.points))
+    bought = purchases(Store(store), info.run, answer.points)
+    yield from sentences(bought, answer.limit, learner)
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = answer.limit.amount if answer.limit.kind == "cap" else 0.0

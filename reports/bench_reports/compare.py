@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -262,12 +263,12 @@ def _answer(
 
 def _row(pair: Pair) -> list[str]:
     """Return the cells of ``TITLES``."""
-    of = pair.difference
+    of, shown = pair.difference, partial(difference, size=max(map(abs, pair.quality)))
     return [
         f"{pair.a} {quality(pair.quality[0])}",
         f"{pair.b} {quality(pair.quality[1])}",
-        difference(of.value),
-        interval(of.interval, difference),
+        shown(of.value),
+        interval(of.interval, shown),
         p_value(of.p, of.bounded),
         p_value(of.adjusted, of.bounded),
         f"{of.equivalent:.0%}",

@@ -115,7 +115,7 @@ def command(
             for buy in bought
         ]
         if output is None:
-            footer = [*sentences(bought)]
+            footer = [*sentences(bought, limit, learner or "")]
             rare = choice.rare_class(chosen)
             if rare not in " ".join(" ".join(conclusions).split()):  # nor is an empty one added
                 footer.append(rare)
@@ -159,7 +159,7 @@ def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
             unit = unit_named(str(choice.frame["unit"].iloc[0]))
             paid = " ".join(filter(None, [cost(best.cost), one_line(unit)]))
             costs = f"{paid} instead of {cost(shown.cost)}"
-            return f"; at {share:.0%}{other} ({costs}): {named(never)}"
+            return f"; at {share:.0%}{other} ({costs}): {named(never, best.limit, learner or '')}"
     return f", nor at {listed([f'{share:.0%}' for share in below])}" if below else ""
 
 

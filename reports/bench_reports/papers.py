@@ -24,7 +24,7 @@ from bench_core.leaderboard.conclusion import (
 from bench_core.leaderboard.reports import paragraph
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import cost
+from bench_core.terminal.wording import chance, cost
 from bench_reports.panels import Panel, Panels
 from bench_reports.terminal import RANKS, legend, mark_lines, marked, rank_table
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
-# +0.0123, -3 or +1e-05 as an entire cell or between blanks
-_SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
+# +0.0123, -3 or +1e-05 as an entire cell or between blanks, or after < or >
+_SIGNED = re.compile(r"(?<![^\s}])[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 
 TIED = "not significantly worse (all pairs of learners tested jointly)"
 
@@ -187,7 +187,8 @@ def _latex_costs(boards: Sequence[Board], ranked: bool) -> list[str]:
 def _sure_cost(row: Row) -> str:
     """Return the cost of the sure model; of the likeliest one with its probability."""
     if row.likely:
-        return f"{cost(row.model.cost)} ({row.probability:.0%})"
+        share = chance(row.probability, row.sure_in).removesuffix(" sure")
+        return f"{cost(row.model.cost)} ({share})"
     return cost(row.cheap.cost)
 
 

@@ -340,7 +340,7 @@ def _cell(column: Column, with_half: bool, stars: bool, row: Row) -> str:
     # one decimal less than elsewhere, as ± takes room: 0.799±.012
     decimals = 3 if abs(value) >= 0.1 else 4
     width_shown = half(column.interval(row), decimals, value)
-    sign = "±" if width_shown[0].isalnum() or width_shown[0] == "." else ""  # both sides have one
+    sign = "" if width_shown[0] in "+-" else "±"  # both sides have one
     return f"{quality(value, decimals)}{sign}{width_shown}{mark}"
 
 

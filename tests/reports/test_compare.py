@@ -181,6 +181,12 @@ def test_the_caption_names_the_test_of_its_repeats():
         assert [one for one in TESTS if f"{one[1:]}." in caption] == [test]
 
 
+def test_a_difference_below_what_is_shown_is_signed_in_latex_too():
+    table = Table(("a", "b"), [[">-0.0001", "+0.0012"]], title="t: accuracy")
+    text = as_latex([table], 0.01)
+    assert "\\textgreater{}$-0.0001$ & $+0.0012$" in text
+
+
 def test_seeds_that_draw_splits_are_judged_by_student(bench):
     run = ("run", "--data", "breast-cancer", "-l", "constant,gbrt", "--set", "gbrt.trees=3")
     assert bench(*run, "--seeds", "0,1").status == 0

@@ -23,6 +23,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from bench_core.errors import no_formula
 from bench_core.leaderboard import pairs
 from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import NOTHING, Likely
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.request import command
@@ -713,6 +714,18 @@ def test_without_areas_ranks_are_of_the_best_quality_and_stand_in_its_table(tmp_
     assert first.startswith("\\caption{Cost per row of the best model")
     paid = run.frame[run.frame["split"] == "test"].groupby(["learner", "dataset"])["cost"].last()
     assert costs["good"][1:] == [f"{paid['good', dataset]:.2f}" for dataset in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"), [(0.9499, "9.00 (94%)"), (0.96, "9.00 (sure in 2 of 3)")]
+)
+def test_a_papers_probability_is_rounded_down_and_below_the_level_as_elsewhere(probability, shown):
+    run = ValuedRun()
+    run.answer("gbrt", (10, 9.0))
+    (board,) = boards(run.info, run.frame, run)
+    likely = Likely(board.rows[0].cheap, probability, math.inf)
+    row = replace(board.rows[0], cheap=NOTHING, likely=likely, reached=2, repeats=3)
+    assert papers._sure_cost(row) == shown
 
 
 def test_a_paper_has_the_cost_of_the_likeliest_model_with_its_probability(tmp_path):

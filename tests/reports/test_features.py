@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import sys
 from io import StringIO
 from pathlib import Path
@@ -15,7 +16,8 @@ from helpers.commands import QUICK
 
 from bench_core import Features, load_run
 from bench_core.datasets.cache import open_prepared
-from bench_core.leaderboard.bought_sensors import natural
+from bench_core.leaderboard.bought_sensors import Purchase, named, natural
+from bench_core.results.budgets import Budget, Target
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model
 
@@ -180,6 +182,42 @@ def test_where_nothing_can_be_dropped_a_lower_quality_is_tried(bench):
     assert f"none can be dropped at 99% of gbrt's accuracy; {line}" in bench("features").out
     named = f"can be dropped: {', '.join(never[lower])}"
     assert named in bench("best", "--keep", lower).out
+
+
+def test_the_command_that_shows_all_unused_features_shows_those_of_the_same_point(
+    bench, monkeypatch
+):
+    monkeypatch.setattr("bench_core.leaderboard.bought_sensors.NAMED", 0)
+    labelled([1.0, 0.35, 0.25])
+    few = ("--set", "gbrt.trees=3", "--set", "cegb.trees=3", "--executor", "inline")
+    own = ("--data", "data.csv", "--label", "label", "-l", "gbrt,cegb")
+    assert bench("run", *own, *few).status == 0
+    for asked in (("--keep", "90%"), ("--quality", "0.7", "--learner", "cegb")):
+        for verb in ("features", "best"):
+            said = bench(verb, *asked).words
+            number, command = re.search(r"\(all (\d): bench (.*?features\.csv)\)", said).groups()
+            assert bench(*shlex.split(command)).status == 0
+            bought = pd.read_csv("features.csv")
+            unused = bought.loc[bought["share"] == 0, "features"].tolist()
+            assert len(unused) == int(number) > 0
+            assert all(word in shlex.split(command) for word in asked)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (None, "bench features -o features.csv"),
+        (Target(0.99), "bench features -o features.csv"),
+        (Target(0.985), "bench features --keep 98.5% -o features.csv"),
+        (Budget(2.5), "bench features --budget 2.5 -o features.csv"),
+        (Budget(math.inf), "bench features --budget inf -o features.csv"),
+        (Budget(3.0, "cap"), "bench features --budget 'cap 3' -o features.csv"),
+    ],
+)
+def test_the_command_that_shows_all_features_repeats_the_limit(limit, words):
+    many = [Purchase(f"f{k}", 1.0, 0.0) for k in range(31)]
+    assert named(many, limit).endswith(f"f29, ... (all 31: {words})")
+    assert named(many[:30], limit).endswith("f29")
 
 
 def test_another_learner_that_drops_more_at_a_lower_quality_is_named(bench):

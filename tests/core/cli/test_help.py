@@ -64,6 +64,20 @@ def test_each_verb_has_examples_and_shows_tracebacks_on_demand(bench, verb):
     assert "--debug" in shown
 
 
+def commands_of(group):
+    """Each command of a group, and of the groups in it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield from commands_of(command) if isinstance(command, click.Group) else [command]
+
+
+def test_each_verb_of_one_run_takes_it_by_name_too():
+    of_run = [c for c in commands_of(app.bench) if "run" in {p.name for p in c.params}]
+    assert len(of_run) > 9
+    assert all("--run" in [o for p in c.params for o in p.opts] for c in of_run)
+
+
 def single_valued(command, words=()):
     """Each option of a command, and of the commands of a group, that has one value."""
     context = click.Context(command)

@@ -124,6 +124,10 @@ def test_runs_are_listed_the_last_first(done, bench):
     assert [row[7] for row in rows] == ["failed", "ok"]
     assert rows[1][1] in bench("report", "1").out
     assert rows[1][1] in bench("report", rows[1][1][:-2]).out
+    for words in (("report",), ("export",), ("log",), ("features", "-b", "inf")):
+        first = bench(*words, "1")
+        assert bench(*words, "--run", "1") == bench(*words, "1", "--run", "1") == first
+        assert bench(*words) != first
 
 
 @pytest.mark.parametrize(

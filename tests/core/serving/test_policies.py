@@ -147,6 +147,8 @@ def test_every_purchase_of_a_policy_is_explained(seed, share):
         else:
             assert ("the best action" in told.why) == (policy.rule == "class")
             assert ("the cap" in told.why) == (policy.skip and cap is not None)
+            left = Purchases.of(prices).marginal(np.array([bought]))[0][~np.array(bought)]
+            assert told.why.endswith(f"; the cheapest one left costs {min(left):.6g}")
 
 
 def case(accept):

@@ -125,7 +125,9 @@ def test_an_explanation_has_purchases_scores_and_the_reason_of_the_end():
     model = predictor(CASCADE, STUMPS)
     told = model.explain({"a": -1.0, "c": 3.0})
     assert told.steps == (ExplainedStep(0, ("a",), 1.75, 0.5),)
-    assert told.why == "its score 0.5 is below 1, the gate of step 0"
+    assert told.why == (
+        "its score 0.5 is below 1, the gate of step 0; the purchases of step 1 cost at most 4"
+    )
     told = model.explain({"a": 1.0, "c": 3.0})
     assert told.steps == (ExplainedStep(0, ("a",), 1.75, 1.5), ExplainedStep(1, ("c",), 4.75, 21.5))
     assert repr(told) == (
@@ -152,8 +154,20 @@ def test_an_early_answer_of_a_sure_class_is_explained_with_its_probability():
     assert told.answer.stopped == "gate"
     sure = 1 / (1 + math.exp(-1))  # .731
     assert told.why == (
-        f"its likeliest class has the probability {sure:.6g}, above 0.7, the gate of step 0"
+        f"its likeliest class has the probability {sure:.6g}, above 0.7, the gate of step 0; "
+        "the purchases of step 1 cost at most 4"
     )
+
+
+def test_what_a_declined_step_reads_but_the_row_has_costs_nothing():
+    steps = [
+        step(0, gate="class", value=0.7, then=1, otherwise=END),
+        step(0, 1, carry=True),
+    ]
+    told = predictor(steps, STUMPS).explain({"a": 1.0, "c": 3.0})
+    assert told.why.endswith("; the purchases of step 1 cost at most 4")
+    told = predictor([steps[0], step(0, carry=True)], STUMPS).explain({"a": 1.0})
+    assert told.why.endswith("the gate of step 0")
 
 
 @pytest.mark.parametrize("missing", [pd.NaT, pd.NA, np.datetime64("NaT"), np.nan])
