@@ -26,7 +26,8 @@ def reader(elsewhere, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     yield elsewhere
-    sys.modules.pop("nearest", None)
+    for learner in ("nearest", "top_k"):
+        sys.modules.pop(learner, None)
 
 
 def test_the_tutorial_does_what_it_shows(reader):
