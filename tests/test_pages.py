@@ -47,7 +47,7 @@ def test_a_learner_of_ones_own_joins_the_board(reader):
 
 def test_the_page_on_python_does_what_it_shows(reader):
     shown = [output for *_, output in blocks(PYTHON)]
-    assert (len(shown), shown.count("")) == (4, 1)
+    assert (len(shown), shown.count("")) == (3, 1)
     follow(PYTHON, same)
 
 
