@@ -7,14 +7,15 @@ import pytest
 from bench_datasets import fashion
 from bench_datasets.fashion import FILES, PIXELS, Fashion20
 from bench_datasets.spambase import NAMES, Spambase
+from helpers.kit import prepared_set as prepared
+from helpers.kit import refused, sizes
 
 from bench_core import InputError
-from bench_core.datasets.data_folder import DataFolder
 
 
 def test_spambase_has_the_split_of_the_literature(real_data):
-    splits = Spambase().prepare(DataFolder(real_data / "spambase"), "standard", 0, 0)
-    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [2761, 920, 920]
+    splits = prepared(Spambase(), real_data / "spambase")
+    assert sizes(splits) == [2761, 920, 920]
     table = np.loadtxt(real_data / "spambase" / "spambase.csv", delimiter=",", skiprows=1)
     order = list(range(4601))
     np.random.default_rng(0).shuffle(order)
@@ -33,15 +34,11 @@ def test_spambase_has_the_split_of_the_literature(real_data):
 def test_spambase_is_read_as_published(real_data, tmp_path):
     lines = (real_data / "spambase" / "spambase.csv").read_text().splitlines()[1:]
     (tmp_path / "spambase.data").write_text("\n".join(lines) + "\n")
-    one = Spambase().prepare(DataFolder(tmp_path), "standard", 0, 3)
-    two = Spambase().prepare(DataFolder(real_data / "spambase"), "standard", 0, 3)
+    one = prepared(Spambase(), tmp_path, seed=3)
+    two = prepared(Spambase(), real_data / "spambase", seed=3)
     assert np.array_equal(one.train.X, two.train.X)
-    first = Spambase().prepare(DataFolder(tmp_path), "standard", 0, 0)
+    first = prepared(Spambase(), tmp_path)
     assert not np.array_equal(one.train.X, first.train.X)
-    lines[5] = lines[5][:-1] + "7"
-    (tmp_path / "spambase.data").write_text("\n".join(lines) + "\n")
-    with pytest.raises(InputError, match=r"spambase\.data, line 6"):
-        Spambase().prepare(DataFolder(tmp_path), "standard", 0, 0)
 
 
 def idx(values):
@@ -65,8 +62,8 @@ def clothes(tmp_path, monkeypatch):
 
 
 def test_fashion_has_the_published_pixels(clothes, tmp_path):
-    splits = Fashion20().prepare(DataFolder(tmp_path), "paper", 0, 0)
-    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [50, 20, 30]
+    splits = prepared(Fashion20(), tmp_path, "paper")
+    assert sizes(splits) == [50, 20, 30]
     images, labels = clothes[FILES[0]].reshape(80, 784), clothes[FILES[1]]
     # pixel 362 is in line 12 of 28, column 26
     place = PIXELS.index(362)
@@ -78,7 +75,7 @@ def test_fashion_has_the_published_pixels(clothes, tmp_path):
     assert len(known) == 10
     tested = clothes[FILES[2]][:, 12, 26] / 255
     assert sorted(splits.test.X[:, place]) == pytest.approx(sorted(tested))
-    other = Fashion20().prepare(DataFolder(tmp_path), "paper", 0, 1)
+    other = prepared(Fashion20(), tmp_path, "paper", seed=1)
     assert not np.array_equal(other.train.X, splits.train.X)
 
 
@@ -94,5 +91,5 @@ def test_fashion_has_the_published_pixels(clothes, tmp_path):
 def test_a_damaged_file_is_named(change, clothes, tmp_path):
     path = tmp_path / FILES[2]
     path.write_bytes(gzip.compress(change(idx(clothes[FILES[2]]))))
-    with pytest.raises(InputError, match=r"t10k-images-idx3-ubyte\.gz: not an idx file"):
-        Fashion20().prepare(DataFolder(tmp_path), "paper", 0, 0)
+    words = "t10k-images-idx3-ubyte.gz: not an idx file"
+    refused(words, prepared, Fashion20(), tmp_path, "paper", error=InputError)

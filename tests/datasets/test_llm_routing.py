@@ -15,6 +15,7 @@ from bench_datasets.llm_routing import (
     llmrouter,
     routellm,
 )
+from helpers.kit import parts, refused
 from helpers.kit import prepared_set as prepared
 from helpers.real_cases import needs
 
@@ -58,8 +59,7 @@ def test_routellms_prices_are_words_and_signs_times_list_prices(tmp_path):
 def test_answers_are_billed_too_and_contaminated_prompts_left_out(tmp_path):
     write_routellm(tmp_path)
     splits = prepared(RouteLlmGsm8k(), tmp_path)
-    parts = splits.train, splits.valid, splits.test
-    paid = np.concatenate([part.price_columns for part in parts])
+    paid = np.concatenate([part.price_columns for part in parts(splits)])
     assert len(paid) == 7
     # the prompt has 3 words; "I say 3." has 4 and is spoken at .6, a number has 1 at 30
     assert paid[0].tolist() == pytest.approx([1.15 * 0.6 * 7, 1.15 * (30 + 30)])
@@ -108,16 +108,12 @@ def test_scores_are_labels_and_never_features(tmp_path):
 
 def test_other_files_are_refused_in_one_line(tmp_path):
     write_llmrouter(tmp_path, leave=["codegemma-7b"])
-    with pytest.raises(InputError, match="not of nine models; get the file again"):
-        prepared(LlmRouter(), tmp_path)
-    (tmp_path / "data/dcrouter_preprocessed/train.json").write_text("[\n{}]")
-    with pytest.raises(InputError, match=r"train\.json: row 1 lacks question, scores"):
-        prepared(LlmRouter(), tmp_path)
-    (tmp_path / "data/dcrouter_preprocessed/train.json").write_text("no")
-    with pytest.raises(InputError, match=r"train\.json: not JSON"):
-        prepared(LlmRouter(), tmp_path)
-    with pytest.raises(InputError, match=r"no file routellm/evals/mmlu"):
-        prepared(RouteLlmMmlu(), tmp_path)
+    router, how = (prepared, LlmRouter(), tmp_path), {"error": InputError}
+    refused("not of nine models; get the file again", *router, **how)
+    for text, words in (("[\n{}]", "row 1 lacks question, scores"), ("no", "not JSON")):
+        (tmp_path / "data/dcrouter_preprocessed/train.json").write_text(text)
+        refused(f"train.json: {words}", *router, **how)
+    refused("no file routellm/evals/mmlu", prepared, RouteLlmMmlu(), tmp_path, **how)
 
 
 # of all rows in test halves of seeds 0 to 4, computed apart from this code

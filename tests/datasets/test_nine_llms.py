@@ -1,17 +1,20 @@
 """Answers of nine language models, in the publisher's layout and in ours."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 from bench_datasets.nine_llms import CHAINS, MODELS, MedMcqaLetter, MmluLetter
+from helpers.kit import parts, refused
 from helpers.kit import prepared_set as prepared
 from helpers.real_cases import needs
 
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 
+RECORDED = ("model_answers", "raw_confidences", "model_correctness", "model_costs")
 PROMPTS = ("one 1\ntwo", "ONE  two!", "one 1\ntwo", *(f"prompt {k}" for k in range(3, 8)))
 
 
@@ -23,24 +26,14 @@ def publish(folder, change=None):
         questions = [{"question": "?", "subject": f"s{k % 2}", "answer": k % 4} for k in rows]
         (home / f"mmlu_{part}.pkl").write_bytes(pickle.dumps(questions))
         for c, (chain, names) in enumerate(CHAINS.items()):
-            of = {
-                name: [10 * c + m + k / 8 for k in rows] for m, name in enumerate(names)
-            }  # of each model and row
-            recorded = {
-                "user_prompts": [PROMPTS[k] for k in rows],
-                "model_answers": {
-                    name: [("A", "B.", " C", "none")[k % 4] for k in rows] for name in of
-                },
-                "raw_confidences": {
-                    name: [
-                        np.float64("-inf") if k == 7 else -value
-                        for k, value in zip(rows, v, strict=True)
-                    ]
-                    for name, v in of.items()
-                },
-                "model_correctness": {name: [k == 0 for k in rows] for name in of},
-                "model_costs": {name: [value / 1e6 for value in v] for name, v in of.items()},
-            }
+            recorded = {"user_prompts": [PROMPTS[k] for k in rows]}
+            recorded |= {kind: {name: [] for name in names} for kind in RECORDED}
+            for (m, name), k in product(enumerate(names), rows):
+                cost = 10 * c + m + k / 8
+                sure = np.float64("-inf") if k == 7 else -cost
+                cells = ("A", "B.", " C", "none")[k % 4], sure, k == 0, cost / 1e6
+                for kind, cell in zip(RECORDED, cells, strict=True):
+                    recorded[kind][name].append(cell)
             if change:
                 change(recorded)
             file = home / f"chain_results/mmlu_full_{chain}_results_{part}.pkl"
@@ -80,8 +73,7 @@ def test_a_call_is_one_sensor_of_answer_and_confidence_at_its_own_price(tmp_path
     assert {names[j].partition("=")[0] for j in free} >= {"subject", "chars", "w7"}
     assert splits.prices.sensor[0] == 0
     sure = names.index("gpt4o_confidence")  # minus infinity in one row
-    parts = splits.train, splits.valid, splits.test
-    assert min(part.X[:, sure].min() for part in parts) == -100
+    assert min(part.X[:, sure].min() for part in parts(splits)) == -100
     answers = [name for name in names if "correct" in name or "label" in name]
     assert not answers  # right or wrong is an answer, never an input
 
@@ -91,12 +83,9 @@ def test_rows_with_the_same_prompt_stay_together(seed, tmp_path):
     publish(tmp_path)
     splits = prepared(MmluLetter(), tmp_path, seed=seed)
     price = splits.price_columns.index("llama1b_price")  # eighths of the row's number
-    parts = [
-        {round(8 * value) for value in part.price_columns[:, price]}
-        for part in (splits.train, splits.valid, splits.test)
-    ]
-    assert sorted(row for part in parts for row in part) == [*range(8)]
-    assert any({0, 2} <= part for part in parts)
+    found = [{round(8 * value) for value in p.price_columns[:, price]} for p in parts(splits)]
+    assert sorted(row for part in found for row in part) == [*range(8)]
+    assert any({0, 2} <= part for part in found)
 
 
 @pytest.mark.parametrize(
@@ -109,15 +98,12 @@ def test_rows_with_the_same_prompt_stay_together(seed, tmp_path):
 )
 def test_other_files_are_refused_in_one_line(change, message, tmp_path):
     publish(tmp_path, change)
-    with pytest.raises(InputError, match=message) as caught:
-        prepared(MmluLetter(), tmp_path)
-    assert "\n" not in str(caught.value)
-    assert "get the file again" in str(caught.value)
+    words = f"{message}|get the file again"
+    refused(words, prepared, MmluLetter(), tmp_path, error=InputError)
 
 
 def test_an_absent_file_says_where_it_belongs(tmp_path):
-    with pytest.raises(InputError, match=r"no file mmlu/mmlu_train\.pkl"):
-        prepared(MmluLetter(), tmp_path)
+    refused("no file mmlu/mmlu_train.pkl", prepared, MmluLetter(), tmp_path, error=InputError)
     assert not MmluLetter().complete(DataFolder(tmp_path))
 
 

@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 from bench_datasets._plain_pickle import read_pickle
+from helpers.kit import refused
 
 from bench_core.errors import InputError
 
@@ -27,16 +28,11 @@ def test_plain_values_are_read_as_they_are(protocol, tmp_path):
 def test_scalars_of_numpy_become_numbers(tmp_path):
     path = tmp_path / "scalars.pkl"
     values = [np.float64(-0.25), np.float32(0.5), np.int64(-7), np.bool_(True), np.float64("-inf")]
+    values.append(np.array([1.5], dtype=">f8")[0])  # big-endian
     path.write_bytes(pickle.dumps(values))
     read = read_pickle(path)
-    assert read == [-0.25, 0.5, -7, True, float("-inf")]
-    assert [type(value) for value in read] == [float, float, int, bool, float]
-
-
-def test_big_endian_scalars_keep_their_value(tmp_path):
-    path = tmp_path / "big.pkl"
-    path.write_bytes(pickle.dumps(np.array([1.5], dtype=">f8")[0]))
-    assert read_pickle(path) == 1.5
+    assert read == [-0.25, 0.5, -7, True, float("-inf"), 1.5]
+    assert [type(value) for value in read] == [float, float, int, bool, float, float]
 
 
 def test_named_classes_become_empty_objects(tmp_path, monkeypatch):
@@ -51,8 +47,7 @@ def test_named_classes_become_empty_objects(tmp_path, monkeypatch):
     read = read_pickle(path, ["niagara.chain.ChainResponse"])
     assert read["n"] == 1
     assert not hasattr(read["responses"][0], "answer")
-    with pytest.raises(InputError, match=r"it asks for 'niagara\.chain\.ChainResponse'"):
-        read_pickle(path)
+    refused("it asks for 'niagara.chain.ChainResponse'", read_pickle, path, error=InputError)
 
 
 class Runs:
@@ -71,10 +66,8 @@ class Runs:
 def test_code_is_refused_before_it_runs(function, tmp_path):
     path, mark = tmp_path / "evil.pkl", tmp_path / "mark"
     path.write_bytes(pickle.dumps({"chain": Runs(function, str(mark))}))
-    with pytest.raises(InputError, match="nothing of it was run") as caught:
-        read_pickle(path)
+    refused("nothing of it was run", read_pickle, path, error=InputError)
     assert not mark.exists()
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +90,4 @@ def test_code_is_refused_before_it_runs(function, tmp_path):
 def test_damaged_files_are_refused_in_one_line(name, raw, tmp_path):
     path = tmp_path / f"{name}.pkl"
     path.write_bytes(raw)
-    with pytest.raises(InputError) as caught:
-        read_pickle(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refused(str(path), read_pickle, path, error=InputError)

@@ -6,18 +6,16 @@ from functools import partial
 import numpy as np
 import pytest
 from bench_datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
+from bench_datasets.letters import Letters
 from bench_datasets.medical import HEART, PIMA, Heart, Hepatitis, Pima
 from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
-from helpers.kit import prepared_set
+from bench_datasets.spambase import Spambase
+from helpers.kit import all_cells, every, parts, prepared_set, refused, sizes
 
 from bench_core import Acquired, Task
 from bench_core.errors import InputError
 
 prepared = partial(prepared_set, size="paper")
-
-
-def sizes(splits):
-    return [len(part) for part in (splits.train, splits.valid, splits.test)]
 
 
 def letor(path, queries, features, seed, third=""):
@@ -63,7 +61,7 @@ def test_istellas_largest_float64_is_a_missing_value(largest, tmp_path):
     istella(tmp_path, third=largest)
     splits = prepared(IstellaS(), tmp_path)
     assert sizes(splits) == [6, 9, 12]
-    for part in (splits.train, splits.valid, splits.test):
+    for part in parts(splits):
         assert np.isnan(part.X[:, 2]).all()
         assert np.isfinite(np.delete(part.X, 2, axis=1)).all()
         assert part.queries is not None
@@ -84,8 +82,7 @@ def test_miniboone_has_the_papers_proportions_and_no_sentinel(tmp_path):
     rows = miniboone(tmp_path / "MiniBooNE_PID.txt", 400, 600)
     splits = prepared(MiniBooNE(), tmp_path)
     assert sizes(splits) == [350, 150, 500]
-    X = np.concatenate([splits.train.X, splits.valid.X, splits.test.X])
-    y = np.concatenate([splits.train.y, splits.valid.y, splits.test.y])
+    X, y = all_cells(splits), every(splits)
     missing = np.isnan(X).any(axis=1)
     assert missing.sum() == 1
     signal = {tuple(row) for row in rows[:400].astype(np.float32)}
@@ -140,12 +137,8 @@ def test_both_forms_of_hepatitis_are_one_data_set(real_data, tmp_path):
     uci_hepatitis(tmp_path, real_data)
     table, publishers = prepared(Hepatitis(), real_data), prepared(Hepatitis(), tmp_path)
     assert sum(sizes(table)) == 155
-    assert int(sum(p.y.sum() for p in (table.train, table.valid, table.test))) == 32
-    for a, b in zip(
-        (table.train, table.valid, table.test),
-        (publishers.train, publishers.valid, publishers.test),
-        strict=True,
-    ):
+    assert every(table).sum() == 32
+    for a, b in zip(parts(table), parts(publishers), strict=True):
         np.testing.assert_array_equal(a.X, b.X)
         np.testing.assert_array_equal(a.y, b.y)
     assert np.isnan(table.train.X).any()
@@ -195,15 +188,23 @@ def test_pimas_second_blood_test_is_cheaper(tmp_path):
     assert not np.isnan(prepared(Pima(zeros=True), tmp_path).train.X).any()
 
 
-@pytest.mark.parametrize(
-    ("dataset", "file", "line"),
-    [
-        (Heart(), "processed.cleveland.data", "1," * 13 + "9"),
-        (Pima(), "pima-indians-diabetes.data", "1," * 8 + "2"),
-        (Hepatitis(), "hepatitis.data", "3" + ",1" * 19),
-    ],
-)
-def test_an_unknown_class_is_refused(dataset, file, line, tmp_path):
-    (tmp_path / file).write_text(f"{line}\n" * 20)
-    with pytest.raises(InputError, match=f"{file}, line 1: label"):
-        prepared(dataset, tmp_path)
+LETTERS = "letter-recognition.data"
+WRONG = [  # data set, file, its text, words of the refusal
+    (Heart(), "processed.cleveland.data", ("1," * 13 + "9\n") * 20, "line 1: label"),
+    (Pima(), "pima-indians-diabetes.data", ("1," * 8 + "2\n") * 20, "line 1: label"),
+    (Hepatitis(), "hepatitis.data", ("3" + ",1" * 19 + "\n") * 20, "line 1: label"),
+    (Spambase(), "spambase.data", ("0," * 57 + "7\n") * 4601, "line 1"),
+    (Letters(), LETTERS, "A" + ",1" * 16 + "\n", "1 rows where the publisher's file has 2"),
+    (Letters(), LETTERS, "A" + ",1" * 15 + "\n", "16 cells a line where|file has 17"),
+    (Letters(), LETTERS, ("A" + ",1" * 16 + "\nb" + ",1" * 16), "line 2: 'b' is not a capital"),
+    (Letters(), LETTERS, ("A" + ",1" * 16 + "\nB" + ",x" * 16), "line 2, column '2'"),
+]
+
+
+@pytest.mark.parametrize(("dataset", "file", "text", "words"), WRONG)
+def test_a_file_that_is_not_the_publishers_is_refused(
+    dataset, file, text, words, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("bench_datasets.letters.ROWS", (1, 1, 0))
+    (tmp_path / file).write_text(text)
+    refused(f"{file}|{words}", prepared, dataset, tmp_path, error=InputError)

@@ -10,20 +10,16 @@ from bench_datasets.letters import Letters, Letters26
 from bench_datasets.sklearn_bundled import BreastCancer, Digits
 from bench_datasets.thyroid import NAMES as THYROID_NAMES
 from bench_datasets.thyroid import Thyroid, thyroid_prices
+from helpers.kit import all_cells, every, parts, sizes
 from helpers.kit import prepared_set as prepared
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from bench_core.costs.bill import Acquired
 from bench_core.data import Task
-from bench_core.errors import InputError
 
 
-def sizes(splits):
-    return [len(part) for part in (splits.train, splits.valid, splits.test)]
-
-
-def rows_of(*parts):
-    return sorted(tuple(row) for part in parts for row in np.column_stack([part.y, part.X]))
+def rows_of(*some):
+    return sorted(tuple(row) for part in some for row in np.column_stack([part.y, part.X]))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +32,7 @@ def test_letters_keep_the_files_order(real_data, letter_lines):
     splits = prepared(Letters(), real_data)
     assert sizes(splits) == [12000, 4000, 4000]
     lines = iter(letter_lines)
-    for part in (splits.train, splits.valid, splits.test):
+    for part in parts(splits):
         for x, y in zip(part.X, part.y, strict=True):
             letter, *cells = next(lines)
             assert x.tolist() == [float(cell) for cell in cells]
@@ -51,29 +47,11 @@ def test_letters_have_26_classes_on_request(real_data, letter_lines):
     assert prepared(Letters(), real_data).task is Task.BINARY
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("A" + ",1" * 16 + "\n", "1 rows where the publisher's file has 2"),
-        ("A" + ",1" * 15 + "\n", "16 cells a line where the publisher's file has 17"),
-        ("A" + ",1" * 16 + "\nb" + ",1" * 16 + "\n", "line 2: 'b' is not a capital letter"),
-        ("A" + ",1" * 16 + "\nB" + ",x" * 16 + "\n", "line 2, column '2'"),
-    ],
-)
-def test_a_spoilt_letter_file_is_refused(text, message, tmp_path, monkeypatch):
-    monkeypatch.setattr("bench_datasets.letters.ROWS", (1, 1, 0))
-    (tmp_path / "letter-recognition.data").write_text(text)
-    with pytest.raises(InputError, match=message):
-        prepared(Letters(), tmp_path)
-
-
 def test_forest_uses_every_row_once_and_labels_class_two(real_data):
     splits = prepared(Forest(), real_data)
     wanted = pd.read_csv(real_data / "covertype" / "covtype-100k.csv.gz").to_numpy(float)
-    found = np.concatenate(
-        [np.column_stack([p.X, p.y]) for p in (splits.train, splits.valid, splits.test)]
-    )
     wanted = np.column_stack([wanted[:, :-1], wanted[:, -1] == 2])
+    found = np.column_stack([all_cells(splits), every(splits)])
     order = [np.lexsort(rows.T[::-1]) for rows in (found, wanted)]
     np.testing.assert_array_equal(found[order[0]], wanted[order[1]])
 
@@ -134,9 +112,9 @@ def test_bundled_sets_hold_every_row_once_split_60_20_20(dataset, load, tmp_path
     splits = prepared(dataset(), tmp_path)
     X, y = load(return_X_y=True)
     wanted = np.column_stack([y, X.astype(np.float32)])
-    assert rows_of(splits.train, splits.valid, splits.test) == sorted(map(tuple, wanted))
+    assert rows_of(*parts(splits)) == sorted(map(tuple, wanted))
     np.testing.assert_allclose(np.array(sizes(splits)) / len(y), [0.6, 0.2, 0.2], atol=0.01)
-    for part in (splits.train, splits.valid, splits.test):
+    for part in parts(splits):
         share = np.bincount(part.y.astype(int)) / len(part)
         np.testing.assert_allclose(share, np.bincount(y) / len(y), atol=0.01)
     assert splits.prices.everything == X.shape[1]

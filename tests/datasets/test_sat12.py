@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from bench_datasets.sat12 import ARFF, FOLDS, STEPS, Sat12, family_folds, published
+from helpers.kit import every, parts, prepared_set, refused
+from helpers.real_cases import needs
 
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-from tests.helpers.real_cases import needs
 
 FEATURES = [f"{step}{k}" for step, count in STEPS.items() for k in range(count)]
 ORDER = [*reversed(STEPS)]  # the publisher's order of steps is another one
@@ -47,7 +47,7 @@ def publish(folder, n=24, **replaced):
 
 
 def prepared(folder, fold=0):
-    return Sat12().prepare(DataFolder(folder), "standard", fold, 0).complete(Sat12.task)
+    return prepared_set(Sat12(), folder, fold=fold)
 
 
 def test_steps_are_sensors_that_need_pre_and_cost_their_seconds(tmp_path):
@@ -70,12 +70,10 @@ def test_steps_are_sensors_that_need_pre_and_cost_their_seconds(tmp_path):
 def test_presolved_rows_are_left_out_and_a_crash_is_paid(tmp_path):
     publish(tmp_path)
     splits = prepared(tmp_path)
-    everyone = [splits.train, splits.valid, splits.test]
-    number = np.concatenate([np.floor(part.X[:, 0]) for part in everyone])
-    assert sorted(number.tolist()) == [*range(23)]
+    assert sorted(np.floor(every(splits, FEATURES[0])).tolist()) == [*range(23)]
     cg = FEATURES.index("CG0")
     paid = [*STEPS].index("CG")
-    for part in everyone:
+    for part in parts(splits):
         crashed = np.floor(part.X[:, 0]) % 2 == 1
         assert np.isnan(part.X[crashed, cg]).all()
         assert (part.price_columns[crashed, paid] > 0).all()
@@ -111,16 +109,14 @@ def test_the_largest_family_comes_first_each_to_the_emptiest_part():
 @pytest.mark.parametrize(
     ("replaced", "message"),
     [
-        ({"feature_costs": ["a.cnf,1,2"]}, r"feature_costs\.arff, line 16: 3 cells for 12"),
-        ({"ground_truth": ["a.cnf,SAT"]}, r"ground_truth\.arff: other instances"),
-        ({"feature_values": []}, r"feature_values\.arff: no rows below @DATA"),
+        ({"feature_costs": ["a.cnf,1,2"]}, "feature_costs.arff, line 16: 3 cells for 12"),
+        ({"ground_truth": ["a.cnf,SAT"]}, "ground_truth.arff: other instances"),
+        ({"feature_values": []}, "feature_values.arff: no rows below @DATA"),
     ],
 )
 def test_other_files_are_refused_in_one_line(replaced, message, tmp_path):
     publish(tmp_path, **replaced)
-    with pytest.raises(InputError, match=message) as caught:
-        prepared(tmp_path)
-    assert "\n" not in str(caught.value)
+    refused(message, prepared, tmp_path, error=InputError)
 
 
 def test_the_converter_reads_what_the_table_says(tmp_path):
@@ -151,12 +147,9 @@ def test_the_converter_reads_what_the_table_says(tmp_path):
 def test_parts_and_medians_are_those_of_the_reference():
     folder = needs("rowprices")
     splits = prepared(folder, 4)
-    rows = [splits.train, splits.valid, splits.test]
-    assert sum(map(len, rows)) == 1594
-    y, paid = (
-        np.concatenate([getattr(part, name) for part in rows]) for name in ("y", "price_columns")
-    )
-    assert y.mean() == pytest.approx(0.593, abs=5e-4)
+    paid = np.concatenate([part.price_columns for part in parts(splits)])
+    assert len(paid) == 1594
+    assert every(splits).mean() == pytest.approx(0.593, abs=5e-4)
     pre, basic, sp = (paid[:, [*STEPS].index(step)] for step in ("Pre", "Basic", "sp"))
     assert pre.mean() == pytest.approx(5.2, abs=0.1)
     assert (pre + basic + sp).mean() == pytest.approx(8.2, abs=0.05)

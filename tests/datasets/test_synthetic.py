@@ -1,18 +1,16 @@
-"""Synthetic data of ADAPT and of CSTC: layout, costs, and what the seed redraws."""
+"""Synthetic data of ADAPT and of CSTC: layout and costs; what the seed redraws of all such data."""
 
 import numpy as np
 import pytest
+from bench_datasets.acquisition import Cube, CubeNM, CubePrices, CubeUniform
 from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2, border
 from bench_datasets.cstc_synthetic import MEANS, CSTCSynthetic, generate
 from helpers.cstc_cases import synthetic
+from helpers.kit import parts
 
 
 def prepared(dataset, seed=0):
     return dataset.prepare(None, "quick", 0, seed)
-
-
-def parts(splits):
-    return [splits.train, splits.valid, splits.test]
 
 
 def test_synthetic_2_has_equal_clusters_in_every_split():
@@ -51,13 +49,17 @@ def test_the_border_of_synthetic_1_is_one_wave():
     assert border(at).tolist() == pytest.approx([0, 0, 0.55, 0, -0.55], abs=1e-12)
 
 
-@pytest.mark.parametrize("dataset", [AdaptSynthetic1(), AdaptSynthetic2()])
-def test_the_seed_redraws_every_split(dataset):
-    one, same, other = (prepared(dataset, seed) for seed in (0, 0, 1))
-    for a, b, c in zip(parts(one), parts(same), parts(other), strict=True):
+DRAWN = (AdaptSynthetic1, AdaptSynthetic2, Cube, CubeUniform, CubePrices, CubeNM)
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_the_seed_redraws_every_split(kind):
+    one, same, other = (parts(prepared(kind(), seed)) for seed in (0, 0, 1))
+    for a, b, c in zip(one, same, other, strict=True):
         assert np.array_equal(a.X, b.X)
         assert not np.array_equal(a.X, c.X)
-    assert not np.array_equal(one.train.X, one.test.X)
+    assert not np.array_equal(one[0].X[: len(one[2])], one[2].X)
+    assert not np.array_equal(one[1].X, one[2].X)
 
 
 @pytest.fixture(scope="module", params=[0, 7])
@@ -73,7 +75,7 @@ def test_every_split_holds_exactly_a_quarter_in_each_quadrant(splits):
 
 
 def test_the_expert_of_a_rows_own_quadrant_is_its_label(splits):
-    for part in (splits.train, splits.valid, splits.test):
+    for part in parts(splits):
         own = {(1, 1): 2, (1, -1): 3, (-1, 1): 4, (-1, -1): 5}
         for x, y in zip(part.X, part.y, strict=True):
             assert x[own[int(x[0]), int(x[1])]] == y

@@ -59,14 +59,10 @@ class Fixed:
 
     name: ClassVar[str] = "fixed"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = ()
 
     weights: tuple[float, ...] = (1.0, 1.0)
     slope: float = 1.0
     intercept: float = 0.0
-
-    def needs(self):
-        return ()
 
     def fit(self, train, valid, prices, context):
         weights = np.array(self.weights)

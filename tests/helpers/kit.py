@@ -26,13 +26,26 @@ def prepared_set(dataset, folder, size="standard", fold=0, seed=0):
     return dataset.prepare(DataFolder(folder), size, fold, seed).complete(dataset.task)
 
 
+def parts(splits):
+    """Training, validation and test rows."""
+    return [getattr(splits, part) for part in SPLITS]
+
+
+def sizes(splits):
+    """The number of rows of each part."""
+    return [len(part) for part in parts(splits)]
+
+
+def all_cells(splits):
+    """The cells (n, d) of all rows: training, validation, test."""
+    return np.concatenate([part.X for part in parts(splits)])
+
+
 def every(splits, name=None):
     """The cells of a feature, or the labels, of all rows: training, validation, test."""
-    parts = [getattr(splits, part) for part in SPLITS]
     if name is None:
-        return np.concatenate([part.y for part in parts])
-    j = splits.feature_names.index(name)
-    return np.concatenate([part.X[:, j] for part in parts])
+        return np.concatenate([part.y for part in parts(splits)])
+    return all_cells(splits)[:, splits.feature_names.index(name)]
 
 
 def assert_line(line, words):

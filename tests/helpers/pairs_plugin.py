@@ -17,10 +17,7 @@ class Pairs:
     name: ClassVar[str] = "pairs"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Pairs"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = FILES
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(f"{AT}/pairs.zip", "pairs.zip", members={name: name for name in FILES}),
     )

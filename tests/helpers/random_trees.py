@@ -1,5 +1,6 @@
 """Random ensembles and rows, and the definition of an ensemble, for the tests of inference."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,18 +9,16 @@ from bench_trees.ensemble import Ensemble
 
 def stump(feature, low, high, threshold=0.0, features=4):
     """One split: low at or below the threshold, high above; a missing cell goes right."""
-    return Ensemble(
-        start=np.array([0, 3], np.int32),
-        feature=np.array([feature, -1, -1], np.int32),
-        threshold=np.array([threshold, 0, 0], np.float32),
-        left=np.array([1, -1, -1], np.int32),
-        right=np.array([2, -1, -1], np.int32),
-        missing_left=np.zeros(3, dtype=bool),
-        value=np.array([0.0, low, high]),
-        output=np.zeros(1, np.int32),
-        base=np.zeros(1),
-        features=features,
-    )
+    leaf = [-1, 0.0, -1, -1, False]
+    nodes = [[feature, threshold, 1, 2, False, 0.0], [*leaf, low], [*leaf, high]]
+    return ensemble([nodes], [0], [0.0], features)
+
+
+def ensemble(trees, output, base, features):
+    """Trees given as nodes: feature, threshold, left, right, missing_left and value of each."""
+    names = ("feature", "threshold", "left", "right", "missing_left", "value")
+    columns = [dict(zip(names, zip(*nodes, strict=True), strict=True)) for nodes in trees]
+    return Ensemble.of_trees([SimpleNamespace(**own) for own in columns], output, base, features)
 
 
 def random_ensemble(rng, *, trees, features, leaves=8, outputs=1, shape="any"):
@@ -28,33 +27,21 @@ def random_ensemble(rng, *, trees, features, leaves=8, outputs=1, shape="any"):
     With the shapes ``even`` (filled level by level) and ``comb`` (one leaf a level) all have the
     most leaves.
     """
-    start, rows = [0], []
+    made = []
     for _ in range(trees):
-        first = len(rows)
-        rows.append([-1, 0.0, -1, -1, False, 0.0])
+        rows = [[-1, 0.0, -1, -1, False, 0.0]]
         for _ in range(int(rng.integers(0, leaves)) if shape == "any" else leaves - 1):
-            open_leaves = [i for i in range(first, len(rows)) if rows[i][0] == -1]
+            open_leaves = [i for i in range(len(rows)) if rows[i][0] == -1]
             which = {"any": int(rng.choice(open_leaves)), "even": open_leaves[0]}
             i, j = which.get(shape, open_leaves[-1]), len(rows)
             threshold = rng.choice([-1.5, -0.5, 0.0, 0.5, np.inf])
             rows[i] = [rng.integers(0, features), threshold, j, j + 1, rng.random() < 0.5, 0.0]
             rows += [[-1, 0.0, -1, -1, False, 0.0], [-1, 0.0, -1, -1, False, 0.0]]
-        for row in rows[first:]:
+        for row in rows:
             row[5] = float(rng.normal()) if row[0] == -1 else 0.0
-        start.append(len(rows))
-    table = np.array(rows, dtype=np.float64).reshape(-1, 6)
-    return Ensemble(
-        start=np.array(start, dtype=np.int32),
-        feature=table[:, 0].astype(np.int32),
-        threshold=table[:, 1].astype(np.float32),
-        left=table[:, 2].astype(np.int32),
-        right=table[:, 3].astype(np.int32),
-        missing_left=table[:, 4].astype(np.bool_),
-        value=table[:, 5],
-        output=rng.integers(0, outputs, size=trees).astype(np.int32),
-        base=rng.normal(size=outputs),
-        features=features,
-    )
+        made.append(rows)
+    output = rng.integers(0, outputs, size=trees)
+    return ensemble(made, output, rng.normal(size=outputs), features)
 
 
 def random_rows(rng, n, d):

@@ -40,12 +40,8 @@ class Toy:
 
     name: ClassVar[str] = "toy"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.REGRESSION})
-    code: ClassVar[tuple[str, ...]] = ()
 
     columns: int = param(2, "how many columns to add up")
-
-    def needs(self) -> tuple[Any, ...]:
-        return ()
 
     def fit(self, train: Examples, valid: Examples, prices: Prices, context: Any) -> FirstColumns:
         return FirstColumns(self.columns, prices.sensors)

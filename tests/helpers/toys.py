@@ -93,13 +93,9 @@ class Prefix:
 
     name: ClassVar[str] = "toy-prefix"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
-    code: ClassVar[tuple[str, ...]] = ()
 
     tradeoff: float = param(0.1, "price of everything in units of the constant loss")
     seconds: float = param(0.0, "how long to pretend to work")
-
-    def needs(self):
-        return ()
 
     def fit(self, train, valid, prices, context):
         log(f"{self.name} {self.tradeoff:g}")
@@ -118,7 +114,6 @@ class Stacked:
 
     name: ClassVar[str] = "toy-stacked"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
-    code: ClassVar[tuple[str, ...]] = ()
 
     base: BudgetedLearner = param(Prefix(0.0), "what it stands on")
     shrink: float = param(0.5, "factor on the weights")
@@ -138,13 +133,9 @@ class Broken:
 
     name: ClassVar[str] = "toy-broken"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS
-    code: ClassVar[tuple[str, ...]] = ()
 
     how: str = param("raise", "raise, hang, memory, children, crash, exit or state")
     megabytes: int = param(4000, "how much memory to ask for")
-
-    def needs(self):
-        return ()
 
     def fit(self, train, valid, prices, context):
         log(f"{self.name} {self.how}")
@@ -194,9 +185,7 @@ class ToyRank:
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "toy queries"
     folds: ClassVar[int] = 2
-    files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "toy-licensed"
-    version: ClassVar[int] = 1
 
     queries: int = param(40, "queries in each split")
 
@@ -244,10 +233,6 @@ class ToyBinary:
     name: ClassVar[str] = "toy-binary"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "toy rows"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
 
     rows: int = param(300, "rows in each split")
 

@@ -31,10 +31,6 @@ class HepmassLike:
     name: ClassVar[str] = "hepmass-like"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Generated in HEPMASS's shape"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
 
     def prepare(self, source, size, fold, seed):
         """All rows in the paper's size, a tenth of them otherwise."""

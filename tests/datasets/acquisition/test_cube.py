@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from bench_datasets.acquisition import Cube, CubeNM, CubePrices, CubeUniform
+from helpers.kit import prepared_set, sizes
 
 # SEFA, datasets/create_cube.py: the means of features k+1..k+3 of class k+1
 TABLE = ["000", "100", "010", "110", "001", "101", "011", "111"]
 
 
-def prepared(dataset, size="quick", seed=0):
-    return dataset.prepare(None, size, 0, seed).complete(dataset.task)
+def prepared(dataset, size="quick"):
+    return prepared_set(dataset, "", size)
 
 
 def informative(X, y, first):
@@ -90,19 +91,6 @@ def test_prices_are_one_a_feature_and_one_for_the_whole_context():
 
 
 def test_sizes_follow_the_profile_or_the_option():
-    def sizes(splits):
-        return [len(part) for part in (splits.train, splits.valid, splits.test)]
-
     assert sizes(prepared(CubeNM())) == [600, 200, 200]
     assert sizes(prepared(CubeNM(), "standard")) == [6000, 2000, 2000]
     assert sizes(prepared(CubeNM(rows=900))) == [900, 300, 300]
-
-
-@pytest.mark.parametrize("dataset", [Cube(), CubeUniform(), CubePrices(), CubeNM()])
-def test_the_seed_redraws_every_split(dataset):
-    one, same, other = (prepared(dataset, seed=seed) for seed in (0, 0, 1))
-    for name in ("train", "valid", "test"):
-        a, b, c = (getattr(splits, name).X for splits in (one, same, other))
-        assert np.array_equal(a, b)
-        assert not np.array_equal(a, c)
-    assert not np.array_equal(one.valid.X, one.test.X)

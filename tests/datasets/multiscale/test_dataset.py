@@ -15,10 +15,10 @@ from bench_datasets.multiscale._pyramid import (
 from bench_datasets.multiscale.seg import pictures
 from bench_methods.cegb import CEGB
 from helpers.boosted_cases import fit
+from helpers.kit import prepared_set, refused, sizes
 
 import bench_core
 from bench_core import Examples, InputError, Task
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.results.store import Store
 
 SCALES = (1, 2, 4, 8)
@@ -34,7 +34,7 @@ def small(monkeypatch):
 
 
 def prepared(tmp_path, size="quick", seed=0, **options):
-    return Multiscale(**options).prepare(DataFolder(tmp_path), size, 0, seed)
+    return prepared_set(Multiscale(**options), tmp_path, size, seed=seed)
 
 
 def column(name, X):
@@ -141,7 +141,7 @@ def test_bodies_stay_apart():
 def test_every_pixel_of_generated_frames_is_a_row(small, tmp_path):
     splits = prepared(tmp_path)
     frames = splits.test.groups
-    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [3072, 2048, 2048]
+    assert sizes(splits) == [3072, 2048, 2048]
     assert splits.stand_in
     assert splits.feature_names == feature_names(SCALES)
     second = draw(32, 0, 2, 1)
@@ -202,29 +202,24 @@ def test_a_users_frames_are_read_in_the_order_of_their_names(tmp_path, suffix):
         assert all(picture[2:5, 2:5].all() for picture in pictures(part.groups, part.y))
 
 
-def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path):
-    def spoilt(name, array, path="frames/shot1.npy"):
-        home = tmp_path / name
-        home.mkdir()
-        folder(home)
-        if array is None:
-            (home / path).unlink()
-        else:
-            np.save(home / path, array)
-        with pytest.raises(InputError) as caught:
-            own(home)
-        line = str(caught.value)
-        assert "\n" not in line
-        return line
-
-    flat = np.zeros((24, 40))
-    assert "no shot1.* in" in spoilt("lost", None)
-    assert "no shot1.* in" in spoilt("bare", None, "labels/shot1.npy")
-    assert "make them equal" in spoilt("other", np.zeros((9, 9)))
-    assert "of finite numbers" in spoilt("nan", np.full((24, 40), np.nan))
-    assert "not a grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
-    assert "not a grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
-    assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
+@pytest.mark.parametrize(
+    ("part", "array", "words"),
+    [
+        ("frames", None, "no shot1.* in"),
+        ("labels", None, "no shot1.* in"),
+        ("frames", np.zeros((9, 9)), "make them equal"),
+        ("frames", np.full((24, 40), np.nan), "of finite numbers"),
+        ("frames", np.zeros((24, 40, 7)), "not a grey or colour picture"),
+        ("frames", np.full((24, 40), "x"), "not a grey or colour picture"),
+        ("labels", np.zeros((24, 40)), "no object in the validation frames"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(part, array, words, tmp_path):
+    file = folder(tmp_path) / part / "shot1.npy"
+    file.unlink()
+    if array is not None:
+        np.save(file, array)
+    refused(words, own, tmp_path, error=InputError)
 
 
 def test_a_run_shows_seg_and_evaluation_cost_alone(elsewhere):

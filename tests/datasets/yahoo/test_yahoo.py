@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from bench_datasets import yahoo
-from bench_datasets.yahoo import TEST, TRAIN, Judgement, Yahoo, YahooSubset
+from bench_datasets.yahoo import Yahoo, YahooSubset
+from helpers.kit import all_cells, every, parts, prepared_set, refused, sizes
 from helpers.webserver import Offer, serving
 
-from bench_core.data import Examples, Queries, Task
+from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers import home_of, is_there
 from bench_core.errors import InputError
@@ -59,8 +60,7 @@ def made(tmp_path):
 
 
 def prepared(folder, size="paper", **options):
-    splits = Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)
-    return splits.complete(Yahoo.task)
+    return prepared_set(Yahoo(**options), folder, size)
 
 
 def test_the_priced_columns_are_kept_with_their_prices(tmp_path, made):
@@ -91,12 +91,14 @@ def test_smaller_profiles_take_the_first_whole_queries_and_say_so(tmp_path, made
     ]
 
 
-def test_labels_and_copies_follow_the_options(tmp_path, made):
-    splits = prepared(tmp_path, relevant=3, copies=10, copied_in="test")
-    assert splits.train.y.tolist() == (made["train"].y >= 3).astype(float).tolist()
+@pytest.mark.parametrize(("relevant", "copied"), [(3, 2), (0, 0)])
+def test_labels_and_copies_follow_the_options(relevant, copied, tmp_path, made):
+    splits = prepared(tmp_path, relevant=relevant, copies=10, copied_in="test")
+    grades = made["train"].y
+    assert splits.train.y.tolist() == (grades >= 3 if relevant else grades).tolist()
     assert splits.train.multiplicity is None
-    assert splits.test.multiplicity is not None
-    assert splits.test.multiplicity.tolist() == np.where(made["test"].y >= 3, 1, 10).tolist()
+    copies = np.where(made["test"].y <= copied, 10, 1)
+    assert splits.test.multiplicity.tolist() == copies.tolist()
 
 
 def test_the_cost_file_is_fetched_into_the_data_folder(tmp_path, made, real_data, monkeypatch):
@@ -117,9 +119,9 @@ def test_the_published_costs_are_519_in_the_known_groups(real_data):
     }  # fmt: skip
 
 
-def subset(folder, monkeypatch, rows, size="paper"):
+def subset(folder, monkeypatch, rows):
     monkeypatch.setattr(yahoo, "SUBSET", rows)
-    return YahooSubset().prepare(DataFolder(folder), size, 0, 0)
+    return prepared_set(YahooSubset(), folder, "paper")
 
 
 def test_the_subset_is_the_training_split_cut_in_three_in_file_order(tmp_path, made, monkeypatch):
@@ -128,12 +130,11 @@ def test_the_subset_is_the_training_split_cut_in_three_in_file_order(tmp_path, m
     whole = made["train"]
     rows = (sum(whole.sizes[:12]), sum(whole.sizes[12:25]), sum(whole.sizes[25:]))
     splits = subset(tmp_path, monkeypatch, rows)
-    parts = splits.train, splits.valid, splits.test
-    assert tuple(len(part) for part in parts) == rows
-    np.testing.assert_array_equal(np.concatenate([p.X for p in parts]), whole.X[:, USED])
-    np.testing.assert_array_equal(np.concatenate([p.y for p in parts]), whole.y)
-    sizes = [part.queries.sizes.tolist() for part in parts if part.queries is not None]
-    assert sizes == [whole.sizes[:12], whole.sizes[12:25], whole.sizes[25:]]
+    assert sizes(splits) == [*rows]
+    np.testing.assert_array_equal(all_cells(splits), whole.X[:, USED])
+    np.testing.assert_array_equal(every(splits), whole.y)
+    queries = [part.queries.sizes.tolist() for part in parts(splits)]
+    assert queries == [whole.sizes[:12], whole.sizes[12:25], whole.sizes[25:]]
     assert splits.prices.feature_price().tolist() == [1, 5, 20, 50, 150, 200]
     assert splits.notes == (yahoo.RECIPE,)
 
@@ -153,8 +154,8 @@ def test_where_no_query_ends_at_the_published_size_the_nearest_end_is_taken(
 
 def test_the_subset_of_another_training_split_is_refused(tmp_path, made):
     rows = sum(made["train"].sizes)
-    with pytest.raises(InputError, match=f"set1.train.txt: {rows} rows instead of 473134; get"):
-        YahooSubset().prepare(DataFolder(tmp_path), "quick", 0, 0)
+    words = f"set1.train.txt: {rows} rows instead of 473134; get"
+    refused(words, prepared_set, YahooSubset(), tmp_path, error=InputError)
 
 
 def test_one_copy_of_the_files_serves_the_set_and_its_subset(tmp_path, made):
@@ -165,20 +166,3 @@ def test_one_copy_of_the_files_serves_the_set_and_its_subset(tmp_path, made):
     (tmp_path / "set1.test.txt").unlink()
     assert not is_there(Yahoo(), source)
     assert is_there(YahooSubset(), source)
-
-
-GRADES = [0.0, 1.0, 2.0, 3.0, 4.0]
-
-
-@pytest.fixture
-def examples():
-    X = np.zeros((5, 1), dtype=np.float32)
-    return Examples(X, np.array(GRADES), Queries.from_sizes(np.array([5])))
-
-
-def test_copies_only_in_the_test_split(examples):
-    judge = Judgement(copies=10, copied_in="test")
-    assert judge.judged(examples, TRAIN).multiplicity is None
-    judged = judge.judged(examples, TEST)
-    assert judged.multiplicity is not None
-    assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]
