@@ -43,11 +43,6 @@ ordinary = cache(lambda task: task_splits(task, ROWS))
 fitted = {}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("boosters")
-
-
 def model_of(name, task, folder):
     """Trained once for all tests of this file."""
     if (name, task) not in fitted:

@@ -33,6 +33,7 @@ from bench_core.execution.predict import predict_split
 from bench_core.metrics import default_metric
 from bench_core.parameters import is_learner
 
+pytestmark = pytest.mark.usefixtures("few_purchases")
 ROWS = 80
 CAPS = (0.03, 0.3, 0.7)  # parts of the price of everything
 NOTHING_TO_LEARN = (
@@ -44,18 +45,6 @@ NOTHING_TO_LEARN = (
 )
 
 ordinary = cache(lambda task: task_splits(task, ROWS))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("boosters")
-
-
-@pytest.fixture(autouse=True)
-def _few_purchases(monkeypatch):
-    """Of which ``backward-induction`` trains trees for every set; few points of ``exact-dp``."""
-    monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
-    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
 
 
 def test_every_learner_has_a_row_in_the_table():
