@@ -68,25 +68,9 @@ def pays_what_it_reads(learner, splits, word="verified"):
     assert np.isfinite(path.scores).all()
     assert np.isfinite(path.cost).all()
     assert (path.cost >= 0).all()
-    found = replay(
-        model,
-        test,
-        prices,
-        classes,
-        "full",
-        seed="t",
-        path=path,
-        fresh=lambda: type(model).from_state(model.state()),
-    )
+    how = {"seed": "t", "path": path, "fresh": lambda: type(model).from_state(model.state())}
+    found = replay(model, test, prices, classes, "full", **how)
     assert found.word == word, found.reason
-
-
-def refusal_of(learner, splits):
-    try:
-        pays_what_it_reads(learner, splits)
-    except (InputError, UsageError) as refusal:
-        return str(refusal)
-    return ""
 
 
 PAIRS = [(name, task) for name in sorted(LEARNERS) for task in sorted(LEARNERS[name].tasks)]
@@ -131,8 +115,10 @@ def copes_or_says_why(name, task, troubles, folder):
         troubled = TROUBLES[trouble](troubled)
     same_columns = troubled.train.X.shape == plain.train.X.shape
     learner = quick(name, task, (plain if same_columns else troubled).train, folder)
-    said = refusal_of(learner, troubled)
-    if said:
+    try:
+        pays_what_it_reads(learner, troubled)
+    except (InputError, UsageError) as refusal:
+        said = str(refusal)
         assert troubles[0] in NOTHING_TO_LEARN, said
         held = getattr(learner, "f0", getattr(learner, "base", learner))
         owners = "|".join(

@@ -58,7 +58,25 @@ def metered_by_hand(splits, bits):
     ]
 
 
-def pays_its_rows(name, task, folder):
+FIVE = [
+    ("gbrt", Task.BINARY),
+    ("cegb", Task.RANKING),
+    ("tree-dime", Task.MULTICLASS),
+    ("budget-boosting", Task.REGRESSION),
+    ("cstc", Task.BINARY),
+]
+EVERY = [
+    (name, sorted(LEARNERS[name].tasks)[k % len(LEARNERS[name].tasks)])
+    for k, name in enumerate(sorted(LEARNERS))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [*FIVE, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in EVERY if pair not in FIVE)],
+    ids=str,
+)
+def test_rows_pay_their_own_prices(name, task, folder):
     splits = by_row(task_splits(task, 80))
     test, costs = splits.test, splits.costs
     model = fit(quick(name, task, splits.train, folder), splits)
@@ -116,27 +134,3 @@ def served_alike(model, splits, path, limits):
         excess = answers.spent - limit
         worst = paid[:, ~QUOTED].max(axis=1)
         assert (excess <= worst + 1e-9).all()
-
-
-FIVE = [
-    ("gbrt", Task.BINARY),
-    ("cegb", Task.RANKING),
-    ("tree-dime", Task.MULTICLASS),
-    ("budget-boosting", Task.REGRESSION),
-    ("cstc", Task.BINARY),
-]
-EVERY = [
-    (name, sorted(LEARNERS[name].tasks)[k % len(LEARNERS[name].tasks)])
-    for k, name in enumerate(sorted(LEARNERS))
-]
-
-
-@pytest.mark.parametrize(("name", "task"), FIVE, ids=str)
-def test_rows_pay_their_own_prices(name, task, folder):
-    pays_its_rows(name, task, folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "task"), EVERY, ids=str)
-def test_every_learner_pays_the_prices_of_rows(name, task, folder):
-    pays_its_rows(name, task, folder)
