@@ -5,7 +5,7 @@ from bench_models.boosting import BoostedTrees
 from bench_models.nested_sets.subsets import Subsets
 
 from bench_core import Examples, Queries, Splits, Task, price_list
-from helpers.fakes import FakeContext
+from helpers.fakes import FakeContext, fit_after_needs
 
 COST = np.array([1.0, 5.0, 20.0, 50.0])
 CLASSES = {Task.RANKING: 0, Task.REGRESSION: 0, Task.BINARY: 2, Task.MULTICLASS: 3}
@@ -32,10 +32,11 @@ def examples(task, n=300, seed=0):
 
 
 def fit(learner, train, task, at=None, **context):
+    """Fit a learner and the learners that it needs; validation rows are those of training."""
     how = FakeContext(task, CLASSES[task], **context)
     facts = at or prices(), task, CLASSES[task], how.feature_names
     how.splits = Splits(train, train, train, *facts)
-    return learner.fit(train, train, at or prices(), how)
+    return fit_after_needs(learner, train, train, at or prices(), how)
 
 
 def subsets(train, task, at=None, shape=None, **settings):

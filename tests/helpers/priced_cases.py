@@ -1,11 +1,30 @@
-"""Generated data that test a learner's first purchase, or its choice of training rows."""
+"""Generated data that test a learner's first purchase, or its choice of training rows; prices by
+row."""
+
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import rankdata
 
 from bench_core import Examples, Prices, Splits, Task, price_list
+from bench_core.costs.by_row import with_known_prices
+from bench_core.splits import SPLITS
 
 ROWS = 2000
+
+
+def priced_by_row(splits, costs, own):
+    """The splits under costs by row; ``own``: prices (n, columns) of the rows of a part."""
+    parts = {name: getattr(splits, name) for name in SPLITS}
+    priced = {name: replace(part, price_columns=own(part)) for name, part in parts.items()}
+    splits = replace(splits, **priced)
+    return knowing_prices(splits.under(costs.on_average(splits.train)))
+
+
+def knowing_prices(splits):
+    """Rows know the prices that are quoted."""
+    known = {name: with_known_prices(getattr(splits, name), splits.costs) for name in SPLITS}
+    return replace(splits, **known)
 
 
 def auc(scores, y):

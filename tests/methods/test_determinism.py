@@ -18,7 +18,7 @@ ROWS = 1000
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
+def small_pieces(monkeypatch, few_purchases):
     """Threads share the work on few rows too; learners of many sets of purchases have few."""
     for engine in ("binning._ROWS", "losses.PIECE", "losses.FEW_ROWS"):
         monkeypatch.setattr(f"bench_trees.{engine}", 64)
@@ -26,8 +26,6 @@ def small_pieces(monkeypatch):
         monkeypatch.setattr(f"bench_models.dictionary.{models}", 64)
     monkeypatch.setattr("bench_trees.grower.WORTH", 2000)
     monkeypatch.setattr("bench_trees.grower.WORTH_TREES", 0)
-    monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
-    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
 
 
 def rows_of(store, data, executor, threads, **options):

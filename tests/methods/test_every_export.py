@@ -33,19 +33,21 @@ PAIRS = [
     if name != "sklearn" or task in (Task.BINARY, Task.MULTICLASS)  # the others have no trees
 ]
 CLASSES = (Task.BINARY, Task.MULTICLASS, Task.CHOICE)
-IN_TURN = [
-    (name, tasks[k % len(tasks)])
-    for k, name in enumerate(sorted({name for name, _ in PAIRS}))
-    if (tasks := [task for other, task in PAIRS if other == name])
-]
+
+
+def in_turn(tasks):
+    """Each learner with one of these tasks of its own, in turn."""
+    for k, name in enumerate(sorted({name for name, _ in PAIRS})):
+        if some := [task for other, task in PAIRS if other == name and task in tasks]:
+            yield name, some[k % len(some)]
+
+
+IN_TURN = [*in_turn(Task)]
+IN_C = [pair for pair in in_turn(CLASSES) if pair[0] not in POLICIES - OF_TREES]
+IN_C.append(("lear", Task.RANKING))
 
 ordinary = cache(lambda task: task_splits(task, ROWS))
 fitted = {}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("boosters")
 
 
 def model_of(name, task, folder):
@@ -108,36 +110,25 @@ def test_what_is_served_equals_the_benchmark(name, task, folder, tmp_path, serve
         assert served["unlike"] == 0
 
 
-IN_C = [
-    (name, tasks[k % len(tasks)])
-    for k, name in enumerate(sorted({name for name, _ in PAIRS}))
-    if (tasks := [t for n, t in PAIRS if n == name and (t in CLASSES or name == "lear")])
-    and name not in POLICIES - OF_TREES
-]
-
-
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
-@pytest.mark.parametrize(("name", "task"), IN_C[::3], ids=str)  # and all in the slow test below
-def test_a_model_in_c_serves_as_the_predictor_does(name, task, folder, tmp_path):
-    serves_in_c(name, task, folder, tmp_path, ("-O0",), lambda path: path[-1:])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
-@pytest.mark.parametrize(("name", "task"), IN_C, ids=str)
-def test_c_of_every_model_stays_within_its_tables(name, task, folder, tmp_path):
-    # C refuses other points of a ranking cascade
-    chosen = (lambda path: path[-1:]) if task is Task.RANKING else some
-    serves_in_c(name, task, folder, tmp_path, SAFE, chosen)
-
-
-def serves_in_c(name, task, folder, place, flags, chosen):
+@pytest.mark.parametrize(
+    ("name", "task", "flags"),
+    [
+        *((*pair, ("-O0",)) for pair in IN_C[::3]),
+        *(pytest.param(*pair, SAFE, marks=pytest.mark.slow) for pair in IN_C),
+    ],
+    ids=str,
+)
+def test_a_model_in_c_serves_as_the_predictor_does(name, task, flags, folder, tmp_path):
+    """A slow test has all models and points, and shows that they stay within their tables."""
     splits, model = ordinary(task), model_of(name, task, folder)
-    rows = np.ascontiguousarray(splits.test.X)
-    for number, prediction in enumerate(chosen(list(model.predict_path(splits.test.features)))):
-        (place / str(number)).mkdir()
+    rows, path = np.ascontiguousarray(splits.test.X), list(model.predict_path(splits.test.features))
+    # C refuses other points of a ranking cascade
+    several = flags == SAFE and task is not Task.RANKING
+    for number, prediction in enumerate(some(path) if several else path[-1:]):
+        (tmp_path / str(number)).mkdir()
         program = exported(model, splits, prediction)
-        answers = served(program, place / str(number), flags, "gcc", 0.0, rows)
+        answers = served(program, tmp_path / str(number), flags, "gcc", 0.0, rows)
         assert_same(program, answers, None, rows)
 
 

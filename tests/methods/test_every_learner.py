@@ -33,6 +33,7 @@ from bench_core.execution.predict import predict_split
 from bench_core.metrics import default_metric
 from bench_core.parameters import is_learner
 
+pytestmark = pytest.mark.usefixtures("few_purchases")
 ROWS = 80
 CAPS = (0.03, 0.3, 0.7)  # parts of the price of everything
 NOTHING_TO_LEARN = (
@@ -44,18 +45,6 @@ NOTHING_TO_LEARN = (
 )
 
 ordinary = cache(lambda task: task_splits(task, ROWS))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("boosters")
-
-
-@pytest.fixture(autouse=True)
-def _few_purchases(monkeypatch):
-    """Of which ``backward-induction`` trains trees for every set; few points of ``exact-dp``."""
-    monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
-    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
 
 
 def test_every_learner_has_a_row_in_the_table():
@@ -79,25 +68,9 @@ def pays_what_it_reads(learner, splits, word="verified"):
     assert np.isfinite(path.scores).all()
     assert np.isfinite(path.cost).all()
     assert (path.cost >= 0).all()
-    found = replay(
-        model,
-        test,
-        prices,
-        classes,
-        "full",
-        seed="t",
-        path=path,
-        fresh=lambda: type(model).from_state(model.state()),
-    )
+    how = {"seed": "t", "path": path, "fresh": lambda: type(model).from_state(model.state())}
+    found = replay(model, test, prices, classes, "full", **how)
     assert found.word == word, found.reason
-
-
-def refusal_of(learner, splits):
-    try:
-        pays_what_it_reads(learner, splits)
-    except (InputError, UsageError) as refusal:
-        return str(refusal)
-    return ""
 
 
 PAIRS = [(name, task) for name in sorted(LEARNERS) for task in sorted(LEARNERS[name].tasks)]
@@ -142,8 +115,10 @@ def copes_or_says_why(name, task, troubles, folder):
         troubled = TROUBLES[trouble](troubled)
     same_columns = troubled.train.X.shape == plain.train.X.shape
     learner = quick(name, task, (plain if same_columns else troubled).train, folder)
-    said = refusal_of(learner, troubled)
-    if said:
+    try:
+        pays_what_it_reads(learner, troubled)
+    except (InputError, UsageError) as refusal:
+        said = str(refusal)
         assert troubles[0] in NOTHING_TO_LEARN, said
         held = getattr(learner, "f0", getattr(learner, "base", learner))
         owners = "|".join(

@@ -390,46 +390,6 @@ def test_a_plan_says_how_a_model_was_matched_and_warns():
         plan(**files, **asked, store="bench.db", drop="b")
 
 
-def test_an_existing_model_is_judged_as_it_is(bench):
-    frame = table(["a", "b", "c"], n=900)
-    rng = np.random.default_rng(1)
-    frame["y"] ^= rng.random(len(frame)) < 0.25  # many trees learn the noise
-    parts = {"train": frame[:300], "valid": frame[300:600], "test": frame[600:]}
-    for name, part in parts.items():
-        part.to_csv(f"{name}.csv", index=False)
-    params = {"objective": "binary", "min_data_in_leaf": 2, **QUIET}
-    data = lightgbm.Dataset(parts["train"].drop(columns="y"), parts["train"]["y"])
-    booster = lightgbm.train(params, data, 60)
-    booster.save_model("model.txt")
-
-    def right(name, trees):
-        X, y = parts[name].drop(columns="y"), parts[name]["y"]
-        return ((booster.predict(X, raw_score=True, num_iteration=trees) > 0) == y).mean()
-
-    assert max(right("valid", k) for k in range(1, 60)) > right("valid", 60)
-    words = ["--data", "train.csv", "--valid", "valid.csv", "--test", "test.csv", "--label", "y"]
-    own = ["-l", "imported", "--set", "imported.file=model.txt", "--executor", "inline"]
-    assert bench("run", *words, *own).status == 0
-    points = load_run().frame().query("split == 'valid'")
-    trees = points["point"].map(lambda point: json.loads(point).get("trees", 0))
-    assert {*trees} == {0, 60}  # the constant and all trees
-    board = load_run().board().iloc[0]
-    assert board["accuracy"] == pytest.approx(right("test", 60))
-    assert board["marks"] == "reference, trained elsewhere"
-    assert "run it alone with:" in bench("best").out
-    settings = {"parameters": {"file": "model.txt"}}
-    X, y = parts["valid"].drop(columns="y"), parts["valid"]["y"]
-    whole = BudgetedClassifier("imported", **settings).fit(X, y, X, y)
-    assert whole.point_ == {"trees": 60}
-    export = ("model", "export", "-o", "out")
-    said = bench(*export).out
-    assert "imported at trees=60, on train.csv (binary)" in said
-    assert f"{right('valid', 60):.4f} on validation, {right('test', 60):.4f} on test" in said
-    X = parts["test"].drop(columns="y")
-    written = load("out").predict_rows(X).scores
-    np.testing.assert_allclose(written, booster.predict(X, raw_score=True), atol=1e-9)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_door_answers_as_the_library(library, bench):
     """The board, its exported model, Python, an estimator and its exported model."""
@@ -446,8 +406,12 @@ def test_every_door_answers_as_the_library(library, bench):
     settings = ("--set", f"imported.file={file}", "--set", "cegb.trees=5", "--executor", "inline")
     files = ("--data", "train.csv", "--test", "test.csv", "--label", "y")
     assert bench("run", *files, "-l", "imported,cegb", *settings).status == 0
+    points = load_run().frame().query("learner == 'imported'")["point"].map(json.loads)
+    assert {point.get("trees", 0) for point in points} == {0, 20}  # the constant and all trees
+    assert "trained elsewhere" in load_run().board().set_index("learner").loc["imported", "marks"]
+    assert "run it alone with:" in bench("best", "--learner", "imported").out
     ours = ("--learner", "imported", "--budget", "inf")
-    assert bench("model", "export", *ours, "-o", "out").status == 0
+    assert "imported at trees=20, on train.csv" in bench("model", "export", *ours, "-o", "out").out
     estimator = BudgetedClassifier("imported", parameters={"file": file})
     estimator.fit(train.drop(columns="y"), train["y"])
     np.testing.assert_allclose(estimator.predict_proba(X)[:, 1], expit(truth), atol=1e-6)

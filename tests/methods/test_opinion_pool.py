@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 from bench_c import write_c
 from bench_methods.opinion_pool import OpinionPool, _right, _weights
+from helpers.fakes import FakeContext
+from helpers.kit import refused
+from helpers.priced_cases import priced_by_row
 
 from bench_core import Examples, Features, SensorPrices, Splits, Task, price_list
 from bench_core.conformance.cases import fit
-from bench_core.costs.by_row import ByRow, with_known_prices
+from bench_core.costs.by_row import ByRow
 from bench_core.datasets.splitting import hashed
 from bench_core.encoding import ColumnEncoding
 from bench_core.execution.predict import predict_split
 from bench_core.metrics.calibration import Calibration
 from bench_core.serving import Folder, load, write_folder
 from bench_core.serving.model_programs import calibrated_program
-from tests.helpers.fakes import FakeContext
-from tests.helpers.kit import refused
 
 K = 3
 SKILL = -2.0, -1.0, 0.0
@@ -206,25 +207,16 @@ def letters():
     return replace(splits, train=parts[0], valid=parts[1], test=parts[2], class_names=()).complete()
 
 
-def priced_by_row(splits, quoted):
-    """The same, where each row has its own prices."""
-    costs = ByRow(splits.costs, np.arange(3), np.arange(3), np.full(3, quoted))
-    rng, parts = np.random.default_rng(5), {}
-    for name in ("train", "valid", "test"):
-        part = getattr(splits, name)
-        part = Examples(part.X[:1500], part.y[:1500])
-        own = splits.costs.sensor * rng.uniform(0.2, 1.8, (len(part), 3))
-        parts[name] = replace(part, price_columns=own)
-    costs = costs.on_average(parts["train"])
-    splits = replace(splits, **parts).under(costs)
-    splits = replace(splits, **{n: with_known_prices(getattr(splits, n), costs) for n in parts})
-    return replace(splits, price_columns=("pa", "pb", "pc"))
-
-
 @pytest.mark.parametrize("quoted", [True, False])
 @pytest.mark.parametrize("made", [choice, letters])
 def test_what_is_served_is_what_was_judged(made, quoted, tmp_path):
-    splits = priced_by_row(made(), quoted)
+    splits, rng = made(), np.random.default_rng(5)
+    splits = replace(splits, test=Examples(splits.test.X[:1500], splits.test.y[:1500]))
+    costs = ByRow(splits.costs, np.arange(3), np.arange(3), np.full(3, quoted))
+    splits = priced_by_row(
+        splits, costs, lambda part: splits.costs.sensor * rng.uniform(0.2, 1.8, (len(part), 3))
+    )
+    splits = replace(splits, price_columns=("pa", "pb", "pc"))
     model, test = fit(OpinionPool(points=8, parts=3), splits), splits.test
     calls = splits.calls.tolist() if made is choice else ()
     path = predict_split(model, test, splits.costs, splits.classes, calls=calls)

@@ -5,42 +5,44 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.every_learner_cases import LEARNERS, quick
+from helpers.priced_cases import priced_by_row
 
 from bench_core import Task, UsageError
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
-from bench_core.costs.by_row import ByRow, with_known_prices
+from bench_core.costs.by_row import ByRow
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
 from bench_core.sequential import Sequential
 from bench_core.serving import Exportable, Folder, Predictor
 from bench_core.serving.model_programs import capped_program
+from bench_core.splits import SPLITS
 
+pytestmark = pytest.mark.usefixtures("few_purchases")
 CAPS = (0.1, 0.5)  # parts of the mean price of everything
-PRICED = np.array(
-    [0, 3, 5, 6]
-)  # sensors: alone, shared, discounted and needed by a derived feature
+# sensors: alone, shared, discounted and needed by a derived feature
+PRICED = np.array([0, 3, 5, 6])
 QUOTED = np.array([True, False, False, True])
 
 
 def by_row(splits, seed=0):
     """The same data, where four sensors have prices by row, one of them now and then 0; with
     copies where rows are not in queries."""
-    rng, parts = np.random.default_rng(seed), {}
+    rng = np.random.default_rng(seed)
     prices = replace(splits.prices, split=0.0, tree=0.0)
-    for name in ("train", "valid", "test"):
-        part = getattr(splits, name)
-        means = prices.sensor[PRICED]
-        columns = rng.gamma(0.7, means / 0.7 + 0.1, (len(part), len(PRICED)))
+    if splits.train.queries is None:
+        parts = {name: getattr(splits, name) for name in SPLITS}
+        copies = {name: rng.integers(1, 4, len(part)) for name, part in parts.items()}
+        copied = {name: replace(parts[name], multiplicity=copies[name]) for name in parts}
+        splits = replace(splits, **copied)
+
+    def own(part):
+        columns = rng.gamma(0.7, prices.sensor[PRICED] / 0.7 + 0.1, (len(part), len(PRICED)))
         columns[rng.random(len(part)) < 0.2, 1] = 0.0
-        copies = None if part.queries is not None else rng.integers(1, 4, len(part))
-        parts[name] = replace(part, price_columns=columns, multiplicity=copies)
-    splits = replace(splits, **parts)
-    costs = ByRow(prices, PRICED, np.arange(len(PRICED)), QUOTED).on_average(splits.train)
-    splits = splits.under(costs)
-    known = {name: with_known_prices(getattr(splits, name), costs) for name in parts}
-    return replace(splits, **known)
+        return columns
+
+    return priced_by_row(splits, ByRow(prices, PRICED, np.arange(len(PRICED)), QUOTED), own)
 
 
 def metered_by_hand(splits, bits):
@@ -56,7 +58,25 @@ def metered_by_hand(splits, bits):
     ]
 
 
-def pays_its_rows(name, task, folder):
+FIVE = [
+    ("gbrt", Task.BINARY),
+    ("cegb", Task.RANKING),
+    ("tree-dime", Task.MULTICLASS),
+    ("budget-boosting", Task.REGRESSION),
+    ("cstc", Task.BINARY),
+]
+EVERY = [
+    (name, sorted(LEARNERS[name].tasks)[k % len(LEARNERS[name].tasks)])
+    for k, name in enumerate(sorted(LEARNERS))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [*FIVE, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in EVERY if pair not in FIVE)],
+    ids=str,
+)
+def test_rows_pay_their_own_prices(name, task, folder):
     splits = by_row(task_splits(task, 80))
     test, costs = splits.test, splits.costs
     model = fit(quick(name, task, splits.train, folder), splits)
@@ -114,38 +134,3 @@ def served_alike(model, splits, path, limits):
         excess = answers.spent - limit
         worst = paid[:, ~QUOTED].max(axis=1)
         assert (excess <= worst + 1e-9).all()
-
-
-FIVE = [
-    ("gbrt", Task.BINARY),
-    ("cegb", Task.RANKING),
-    ("tree-dime", Task.MULTICLASS),
-    ("budget-boosting", Task.REGRESSION),
-    ("cstc", Task.BINARY),
-]
-EVERY = [
-    (name, sorted(LEARNERS[name].tasks)[k % len(LEARNERS[name].tasks)])
-    for k, name in enumerate(sorted(LEARNERS))
-]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("boosters")
-
-
-@pytest.fixture(autouse=True)
-def _few_purchases(monkeypatch):
-    monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
-    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
-
-
-@pytest.mark.parametrize(("name", "task"), FIVE, ids=str)
-def test_rows_pay_their_own_prices(name, task, folder):
-    pays_its_rows(name, task, folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "task"), EVERY, ids=str)
-def test_every_learner_pays_the_prices_of_rows(name, task, folder):
-    pays_its_rows(name, task, folder)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from bench_methods.router import Router, lambdas
 from bench_methods.services import BestSingle, Cascade, cuts_of
+from helpers.priced_cases import priced_by_row
 
 from bench_core import Examples, SensorPrices, Splits, price_list
 from bench_core.conformance.cases import fit
@@ -42,14 +43,9 @@ def splits_of(count=3, n=400, by_row=False, seed=0):
     if by_row:
         quoted = np.ones(count, dtype=bool)
         costs = ByRow(prices, np.arange(2, 2 + count), np.arange(count), quoted)
-        own = [
-            replace(part, price_columns=prices.sensor[2:] * rng.uniform(0.2, 1.8, (n, 1)))
-            for part in parts
-        ]
-        costs = costs.on_average(own[0])
-        splits = replace(splits, train=own[0], valid=own[1], test=own[2]).under(costs)
-        train, valid, test = (with_known_prices(part, splits.costs) for part in own)
-        splits = replace(splits, train=train, valid=valid, test=test)
+        splits = priced_by_row(
+            splits, costs, lambda part: prices.sensor[2:] * rng.uniform(0.2, 1.8, (n, 1))
+        )
         splits = replace(splits, price_columns=tuple(f"{s}_price" for s in sources))
     return splits
 

@@ -5,7 +5,6 @@ are means over ``BENCH_HALVES`` halves (2; the pages have 5).
 """
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +13,10 @@ from bench_datasets.nine_llms import MedMcqa, MedMcqaLetter, Mmlu, MmluLetter, T
 from bench_methods.opinion_pool import OpinionPool
 from bench_methods.router import Router
 from bench_methods.services import BestSingle, Cascade
+from helpers.priced_cases import knowing_prices
 from helpers.real_cases import needs
 
 from bench_core.conformance.cases import fit
-from bench_core.costs.by_row import with_known_prices
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.execution.predict import predict_split
@@ -46,11 +45,7 @@ def test_scores_within_mean_budgets(data, learner, budgets, least):
     folder, found = DataFolder(needs("rowprices")), []
     for seed in range(HALVES):
         splits = data().prepare(folder, "standard", 0, seed).complete(data.task)
-        known = {
-            name: with_known_prices(getattr(splits, name), splits.costs)
-            for name in ("train", "valid", "test")
-        }
-        splits = replace(splits, **known)
+        splits = knowing_prices(splits)
         model, figures = fit(learner(), splits), {}
         calls = splits.calls.tolist() if data.task is Task.CHOICE else ()
         for name in ("valid", "test"):

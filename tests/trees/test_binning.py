@@ -20,12 +20,6 @@ def edges(X, **kwargs):
     return [float(e) for e in find_bins(X, **kwargs).edges]
 
 
-def test_a_column_of_nan_has_no_edge_and_the_missing_code():
-    bins = find_bins(column(NAN, NAN))
-    assert len(bins.edges) == 0
-    assert bins.codes(column(NAN, 3)).tolist() == [[1, 0]]
-
-
 def test_infinities_are_extreme_values():
     X = column(-INF, 0, INF, NAN)
     bins = find_bins(X)

@@ -10,6 +10,7 @@ from bench_trees.grower import Grower
 from bench_trees.losses import LambdaRank, Logistic, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
+from helpers.grown import assert_same_bits, boosted, priced
 from helpers.random_trees import scores_of
 
 SMALL = Settings(trees=6, min_rows=2, max_leaves=6)
@@ -24,13 +25,7 @@ def rows(seed=0, n=120, d=5):
 
 
 def trained(X, y, **kwargs):
-    bins = find_bins(X, multiplicity=kwargs.get("multiplicity"))
-    return boost(bins.codes(X), bins, y, **{"settings": SMALL, **kwargs})
-
-
-def same_bits(a, b):
-    one, other = a.state(), b.state()
-    return all(np.array_equal(one[k], other[k]) for k in one)
+    return boosted(X, y, **{"settings": SMALL, **kwargs})
 
 
 LOSSES = [
@@ -47,20 +42,12 @@ def test_multiplicity_gives_the_trees_of_physical_copies(loss, label, order):
     X, y = rows()
     y = label(y)
     copies = np.random.default_rng(1).integers(1, 5, len(y))
-    penalty = Penalty.plain(5, coupled=np.full(5, 0.01), lazy=np.full(5, 1e-5))
     settings = Settings(trees=6, min_rows=3, order=order, second_order=order == "best")
     queries = np.arange(0, len(y) + 1, 12)
-    weighted = trained(
-        X, y, loss=loss, settings=settings, penalty=penalty, multiplicity=copies, queries=queries
-    )
-    physical = trained(
-        np.repeat(X, copies, axis=0),
-        np.repeat(y, copies),
-        loss=loss,
-        settings=settings,
-        penalty=penalty,
-        queries=np.concatenate([[0], np.cumsum(copies)])[queries],
-    )
+    how = {"loss": loss, "settings": settings, "penalty": priced(5, coupled=0.01, lazy=1e-5)}
+    weighted = trained(X, y, multiplicity=copies, queries=queries, **how)
+    many = np.concatenate([[0], np.cumsum(copies)])[queries]
+    physical = trained(np.repeat(X, copies, axis=0), np.repeat(y, copies), queries=many, **how)
     assert weighted.trees == physical.trees > 0
     np.testing.assert_array_equal(weighted.feature, physical.feature)
     np.testing.assert_allclose(scores_of(weighted, X), scores_of(physical, X), atol=1e-6)
@@ -68,32 +55,20 @@ def test_multiplicity_gives_the_trees_of_physical_copies(loss, label, order):
 
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
 @pytest.mark.parametrize("prices", [{}, {"coupled": 0.1}, {"coupled": 0.1, "lazy": 0.001}])
-def test_threads_do_not_change_a_bit(loss, label, prices, monkeypatch):
+@pytest.mark.parametrize(("n", "d", "worth"), [(1000, 20, 5000), (150, 300, 0)])
+def test_threads_do_not_change_a_bit(loss, label, prices, n, d, worth, monkeypatch):
+    """Small leaves are scored by one thread, or by all."""
     monkeypatch.setattr("bench_trees.losses.PIECE", 7)
     monkeypatch.setattr("bench_trees.losses.FEW_ROWS", 200)
-    monkeypatch.setattr("bench_trees.grower.WORTH", 5000)  # small leaves are scored by one thread
+    monkeypatch.setattr("bench_trees.grower.WORTH", worth)
     monkeypatch.setattr("bench_trees.grower.WORTH_TREES", 0)
-    X, y = rows(n=1000, d=20)
-    penalty = Penalty.plain(20, **{name: np.full(20, price) for name, price in prices.items()})
-    kwargs = {"loss": loss, "penalty": penalty, "queries": np.append(np.arange(0, 1000, 12), 1000)}
+    X, y = rows(n=n, d=d)
+    queries = np.append(np.arange(0, n, 12), n)
+    kwargs = {"loss": loss, "penalty": priced(d, **prices), "queries": queries}
     one = trained(X, label(y), threads=1, **kwargs)
     assert one.trees > 0
     for threads in (2, 5):
-        assert same_bits(one, trained(X, label(y), threads=threads, **kwargs))
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_leaves_of_few_rows_have_the_bits_of_one_thread(loss, monkeypatch):
-    monkeypatch.setattr("bench_trees.grower.WORTH", 0)
-    X, y = rows(n=150, d=300)
-    y = y if loss == "squared" else (y > 0).astype(float)
-    penalty = Penalty.plain(300, coupled=np.full(300, 0.01))
-    one, two, many = (
-        trained(X, y, loss=loss, penalty=penalty, threads=threads) for threads in (1, 2, 5)
-    )
-    assert one.trees > 0
-    assert same_bits(one, two)
-    assert same_bits(one, many)
+        assert_same_bits(one, trained(X, label(y), threads=threads, **kwargs))
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -123,7 +98,8 @@ def test_trees_of_classes_grown_side_by_side_have_the_bits_of_one_thread(
         parts = {*((k, k + 1) for k in range(4)), (4, 5), (3, 5)}
     assert set(calls) == parts
     assert fits[0].trees > 0
-    assert all(same_bits(fits[0], fit) for fit in fits[1:])
+    for fit in fits[1:]:
+        assert_same_bits(fits[0], fit)
 
 
 WITHOUT_COMPILATION = """
@@ -157,7 +133,7 @@ def test_kernels_as_plain_python_give_the_same_trees_and_no_warning():
 
 def test_a_shared_ledger_carries_purchases_to_the_next_call():
     X, y = rows()
-    penalty = Penalty.plain(5, coupled=np.full(5, 10.0))
+    penalty = priced(5, coupled=10.0)
     ledger = Ledger(penalty, len(y))
     first = trained(X, y, penalty=penalty, ledger=ledger)
     used = sorted(set(first.feature) - {-1})
@@ -174,12 +150,13 @@ def test_progress_is_told_after_every_iteration():
     assert told == [(i, 6) for i in range(1, 7)]
 
 
-def test_read_only_memory_maps_are_trained_on(tmp_path):
-    X, y = rows()
+@pytest.mark.parametrize("kind", ["codes", "words"])
+def test_read_only_memory_maps_of_codes_and_words_are_trained_on(kind, tmp_path):
+    X, y = rows(d=11)
     bins = find_bins(X)
-    np.save(tmp_path / "codes.npy", bins.codes(X))
+    np.save(tmp_path / "codes.npy", getattr(bins, kind)(X))
     mapped = np.load(tmp_path / "codes.npy", mmap_mode="r")
-    assert same_bits(boost(mapped, bins, y, settings=SMALL), trained(X, y))
+    assert_same_bits(boost(mapped, bins, y, settings=SMALL), trained(X, y))
 
 
 def test_a_table_of_constant_columns_gives_the_constant():

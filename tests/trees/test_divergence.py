@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from bench_models.boosting import prefix_chain
-from bench_trees.binning import find_bins
-from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
 from bench_trees.losses import Logistic, Softmax, Squared
 from bench_trees.settings import Settings
+from helpers.grown import boosted
 from helpers.rare_classes import CLASSES, entropy_of, log_loss, rare_classes
 
 from bench_core import Features, Prices
@@ -26,8 +25,13 @@ def training_loss(e, X, y):
 
 
 def trained(X, y, loss, **settings):
-    bins = find_bins(X)
-    return boost(bins.codes(X), bins, y, loss=loss, settings=Settings(**settings))
+    return boosted(X, y, loss=loss, settings=Settings(**settings))
+
+
+def noisy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    return X, (X[:, 0] + rng.normal(size=200) > 0).astype(float)
 
 
 def test_boosting_ends_before_the_training_loss_is_above_the_constants():
@@ -40,10 +44,7 @@ def test_boosting_ends_before_the_training_loss_is_above_the_constants():
 
 @pytest.mark.parametrize(("loss", "rate"), [(Squared(), 2.5), (Logistic(), 500.0)])
 def test_steps_that_are_far_too_long_leave_the_constant(loss, rate):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)).astype(np.float32)
-    y = (X[:, 0] + rng.normal(size=200) > 0).astype(float)
-    e = trained(X, y, loss, trees=5, learning_rate=rate)
+    e = trained(*noisy(), loss, trees=5, learning_rate=rate)
     assert e.diverged
     assert e.trees == 0
 
@@ -61,15 +62,10 @@ def test_gradients_rule_out_only_rises_that_are_none(rate, copies):
     class Plain(Counted):
         convex = False
 
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)).astype(np.float32)
-    y = (X[:, 0] + rng.normal(size=200) > 0).astype(float)
-    bins, settings = find_bins(X), Settings(trees=20, learning_rate=rate)
-    fits, calls = [], []
+    settings, fits, calls = Settings(trees=20, learning_rate=rate), [], []
     for loss in (Plain(), Counted()):
         Counted.calls = 0
-        codes = bins.codes(X)
-        fits.append(boost(codes, bins, y, loss=loss, settings=settings, multiplicity=copies))
+        fits.append(boosted(*noisy(), loss=loss, settings=settings, multiplicity=copies))
         calls.append(Counted.calls)
     assert fits[0].diverged == fits[1].diverged == (rate > 1)
     np.testing.assert_array_equal(fits[0].value, fits[1].value)

@@ -6,16 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from bench_trees import grower as grower_module
-from bench_trees.binning import find_bins
-from bench_trees.boosting import boost
 from bench_trees.fixed_point import Residuals, sum_bits
-from bench_trees.grower import Grower
 from bench_trees.kernels.packed_codes import codes_of
 from bench_trees.kernels.tree import KNOWN, ROOT
 from bench_trees.losses import Squared
-from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
-from bench_trees.threads import Workers, workers
+from bench_trees.threads import workers
+from helpers.grown import assert_same_bits, boosted, grower_of, priced
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -82,20 +79,15 @@ shapes = st.fixed_dictionaries(
 
 @hypothesis_settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), shapes, st.booleans(), st.booleans(), st.sampled_from([1, 2]))
-def test_the_carried_histogram_is_that_of_a_fresh_count(seed, shape, repeated, priced, threads):
+def test_the_carried_histogram_is_that_of_a_fresh_count(seed, shape, repeated, charged, threads):
     """Carried even where so few rows would be counted sooner, unless the unit has changed."""
     rng = np.random.default_rng(seed)
     X, y = rows(rng, int(rng.integers(8, 60)))
     copies = rng.integers(1, 5, len(y)) if repeated else None
-    bins = find_bins(X, max_bins=9)
-    words = bins.words(X)
-    words.flags.writeable = False
-    d = X.shape[1]
-    price = {"coupled": np.full(d, 0.4), "lazy": np.full(d, 0.01)} if priced else {}
-    ledger = Ledger(Penalty.plain(d, **price), len(y), copies)
+    penalty = priced(X.shape[1], **({"coupled": 0.4, "lazy": 0.01} if charged else {}))
     settings = Settings(min_rows=1, **shape)
     with workers(threads) as pool:
-        grower = Grower(words, bins, settings, ledger, copies, pool)
+        grower = grower_of(X, settings, penalty, copies, pool, max_bins=9)
         residuals = Residuals(y, float(y.mean()), grower.copies, grower.total)
         rounding = 1e-12 * residuals.squares  # of a running sum, which may end below 0
         for tree in range(6):
@@ -110,27 +102,23 @@ def test_the_carried_histogram_is_that_of_a_fresh_count(seed, shape, repeated, p
             assert int(np.abs(g).sum()) < 2 ** sum_bits(residuals.count_bits)
 
 
-def structure(e):
-    return [a.tolist() for a in (e.start, e.feature, e.threshold, e.left, e.right, e.missing_left)]
+STRUCTURE = ("start", "feature", "threshold", "left", "right", "missing_left")
 
 
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("shape", [{}, {"order": "level", "second_order": False}, {"l2": 3.0}])
-@pytest.mark.parametrize("priced", [False, True])
-def test_trees_are_those_of_counting_every_root(copies, shape, priced):
+@pytest.mark.parametrize("price", [{}, {"coupled": 5.0, "lazy": 0.002}])
+def test_trees_are_those_of_counting_every_root(copies, shape, price):
     rng = np.random.default_rng(7)
     X, y = rows(rng, 1000, 30)
-    bins = find_bins(X)
-    price = {"coupled": np.full(30, 5.0), "lazy": np.full(30, 0.002)} if priced else {}
     kwargs = {
         "settings": Settings(trees=40, **shape),
-        "penalty": Penalty.plain(30, **price),
+        "penalty": priced(30, **price),
         "multiplicity": rng.integers(1, 4, len(y)) if copies else None,
     }
-    carried = boost(bins.words(X), bins, y, **kwargs)
-    recounted = boost(bins.words(X), bins, y, loss=Recounted(), **kwargs)
+    carried, recounted = boosted(X, y, **kwargs), boosted(X, y, loss=Recounted(), **kwargs)
     assert carried.trees == recounted.trees == 40
-    assert structure(carried) == structure(recounted)
+    assert_same_bits(carried, recounted, *STRUCTURE)
     np.testing.assert_allclose(carried.value, recounted.value, rtol=0, atol=1e-11)
 
 
@@ -148,9 +136,7 @@ def test_trees_grown_in_one_call_are_those_of_a_call_each(price, shape, monkeypa
     rng = np.random.default_rng(5)
     X = rng.integers(0, 40, (500, 8)).astype(np.float32)
     y = np.exp(X[:, 0] / 5)
-    bins = find_bins(X)
-    penalty = Penalty.plain(8, **{name: np.full(8, each) for name, each in price.items()})
-    how = {"penalty": penalty, "settings": Settings(60, 0.9, **shape)}
+    how = {"penalty": priced(8, **price), "settings": Settings(60, 0.9, **shape)}
     calls = []
     kernel = grower_module.grow
     monkeypatch.setattr(grower_module, "grow", lambda *a: calls.append(a) or kernel(*a))
@@ -159,14 +145,13 @@ def test_trees_grown_in_one_call_are_those_of_a_call_each(price, shape, monkeypa
         monkeypatch.setattr(grower_module, "CELLS", cells)
         calls.clear()
         done = []
-        ensemble = boost(bins.words(X), bins, y, progress=lambda k, _, d=done: d.append(k), **how)
+        ensemble = boosted(X, y, progress=lambda k, _, d=done: d.append(k), **how)
         assert done == list(range(1, ensemble.trees + 1))
         assert (len(calls) < ensemble.trees) == (
             cells > 0 and "lazy" not in price and "charge" not in shape
         )
         found.append(ensemble)
-    assert structure(found[0]) == structure(found[1])
-    assert found[0].value.tolist() == found[1].value.tolist()
+    assert_same_bits(*found)
 
 
 def test_integers_are_rounded_labels_plus_the_steps_taken():
@@ -174,11 +159,7 @@ def test_integers_are_rounded_labels_plus_the_steps_taken():
     rng = np.random.default_rng(3)
     X = rng.integers(0, 50, (400, 3)).astype(np.float32)
     y = np.exp(X[:, 0] / 5) + X[:, 1] / 7
-    bins = find_bins(X)
-    words = bins.words(X)
-    words.flags.writeable = False
-    settings = Settings(learning_rate=1.0, min_rows=1)
-    grower = Grower(words, bins, settings, Ledger(Penalty.plain(3), 400), None, Workers(1))
+    grower = grower_of(X, Settings(learning_rate=1.0, min_rows=1), priced(3))
     residuals = Residuals(y, 1.0, NONE, 400)
     units = [residuals.unit]
     steps = [Fraction(0)] * 400
@@ -208,19 +189,15 @@ def test_the_unit_is_as_fine_as_stated():
 def test_the_scale_of_labels_does_not_matter(scale):
     rng = np.random.default_rng(0)
     X, y = rows(rng, 200)
-    bins = find_bins(X)
     settings = Settings(trees=5, min_rows=2)
-    one = boost(bins.words(X), bins, y, settings=settings)
-    other = boost(bins.words(X), bins, y * scale, settings=settings)
-    assert structure(one) == structure(other)
+    one, other = (boosted(X, label, settings=settings) for label in (y, y * scale))
+    assert_same_bits(one, other, *STRUCTURE)
     assert other.value.tolist() == (one.value * scale).tolist()
 
 
 def test_steps_beyond_the_mean_go_by_the_general_path():
     """With a learning rate above 1 squares may rise: gradients are then rounded anew."""
     X, y = rows(np.random.default_rng(0), 300)
-    bins = find_bins(X)
     settings = Settings(trees=8, learning_rate=1.7)
-    one = boost(bins.words(X), bins, y, settings=settings)
-    other = boost(bins.words(X), bins, y, loss=Recounted(), settings=settings)
-    assert one.value.tolist() == other.value.tolist()
+    one, other = (boosted(X, y, loss=loss, settings=settings) for loss in (Squared(), Recounted()))
+    assert_same_bits(one, other)

@@ -7,12 +7,11 @@ can be asked of features, thresholds, order and ties, not only of gains.
 import numpy as np
 import pytest
 from bench_trees.binning import find_bins
-from bench_trees.boosting import boost
 from bench_trees.grower import Grower
-from bench_trees.penalties import Ledger, Penalty
+from bench_trees.penalties import Penalty
 from bench_trees.settings import Settings
-from bench_trees.threads import Workers
 from helpers import reference
+from helpers.grown import assert_same_bits, boosted, grower_of, priced
 
 TREES = 3
 
@@ -47,7 +46,7 @@ def both(seed, penalties, **kwargs):
     n = int(rng.integers(12, 30))
     X = random_rows(rng, n)
     d, sensors = X.shape[1], 5
-    bins = find_bins(X, max_bins=int(rng.integers(4, 12)))
+    bins = find_bins(X, max_bins=(most := int(rng.integers(4, 12))))
     copies = rng.integers(1, 4, n) if seed % 2 else None
     needs = random_needs(rng, d, sensors)
     scale = 2.0 ** rng.integers(-3, 1)
@@ -60,8 +59,7 @@ def both(seed, penalties, **kwargs):
         split=eighths(rng, 0, 4, d) * scale / 16 if "split" in penalties else None,
     )
     settings = Settings(**{"min_rows": 1, "max_depth": None, "max_leaves": 8, **kwargs})
-    ledger = Ledger(penalty, n, copies)
-    grower = Grower(words_of(bins, X), bins, settings, ledger, copies, Workers(1))
+    grower = grower_of(X, settings, penalty, copies, max_bins=most)
     problem = reference.Problem(
         X=X.tolist(),
         edges=[edges_of(bins, j) for j in range(d)],
@@ -79,12 +77,6 @@ def both(seed, penalties, **kwargs):
         l2=settings.l2,
     )
     return grower, problem, rng
-
-
-def words_of(bins, X):
-    words = bins.words(X)
-    words.flags.writeable = False
-    return words
 
 
 def edges_of(bins, j):
@@ -154,16 +146,9 @@ def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 6)).astype(np.float32)
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
-    bins = find_bins(X)
-    penalty = Penalty.plain(6, **{name: np.full(6, each) for name, each in price.items()})
     settings = Settings(trees=20, max_depth=4, max_leaves=16, min_rows=5)
-
-    def grow():
-        return boost(bins.codes(X), bins, y, settings=settings, penalty=penalty, threads=2)
-
-    found = grow()
+    how = {"settings": settings, "penalty": priced(6, **price), "threads": 2}
+    found = boosted(X, y, **how)
     monkeypatch.setattr(Grower, "_any_order", lambda self: False)
-    expected = grow()
     assert len(found.feature) > 200
-    for name in ("start", "feature", "threshold", "left", "right", "missing_left", "value"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    assert_same_bits(found, boosted(X, y, **how))

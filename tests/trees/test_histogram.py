@@ -2,13 +2,10 @@ import math
 
 import numpy as np
 import pytest
-from bench_trees.binning import find_bins
-from bench_trees.grower import Grower
 from bench_trees.kernels.histograms import AHEAD, SCRATCH, _accumulate, _add_counts
 from bench_trees.kernels.packed_codes import pack
-from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
-from bench_trees.threads import Workers
+from helpers.grown import grower_of, priced
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -101,11 +98,7 @@ def in_fixed_point(gradient, hessian=None, copies=None):
     """What growth sums (n, channels), and in which units: here of rows that are all alike, which
     nothing divides."""
     X = np.zeros((len(gradient), 1), np.float32)
-    bins = find_bins(X)
-    words = bins.words(X)
-    words.flags.writeable = False
-    ledger = Ledger(Penalty.plain(1), len(X), copies)
-    grower = Grower(words, bins, Settings(min_rows=1), ledger, copies, Workers(1))
+    grower = grower_of(X, Settings(min_rows=1), priced(1), copies)
     assert not grower.grow(gradient[None], None if hessian is None else hessian[None])
     return grower.rows.values, grower.sums
 

@@ -6,21 +6,10 @@ import numpy as np
 import pytest
 from bench_trees.losses import Labels, LambdaRank, Logistic, Softmax, Squared
 from bench_trees.threads import Workers
+from helpers.grown import logistic, softmax, squared
 
 CREW = Workers(1)
 Y = np.array([0.0, 1, 2, 1, 0])
-
-
-def squared(f, y):
-    return np.asarray((y - f[0]) ** 2 / 2)
-
-
-def logistic(f, y):
-    return np.asarray(np.logaddexp(0, -(2 * y - 1) * f[0]))
-
-
-def softmax(f, y):
-    return np.asarray(np.logaddexp.reduce(f, axis=0) - f[y.astype(int), np.arange(len(y))])
 
 
 CASES = [

@@ -2,24 +2,16 @@
 
 import numpy as np
 import pytest
-from bench_trees import Settings, boost, find_bins, grower
-from bench_trees.grower import Grower
+from bench_trees import Settings, grower
 from bench_trees.kernels.payments import count_unpaid, mark_paid
 from bench_trees.kernels.tree import ROOM
 from bench_trees.penalties import Ledger, Penalty
-from bench_trees.threads import Workers
-
-
-def growing(X, settings, penalty):
-    bins = find_bins(X)
-    words = bins.words(X)
-    words.flags.writeable = False
-    return Grower(words, bins, settings, Ledger(penalty, len(X)), None, Workers(1))
+from helpers.grown import assert_same_bits, boosted, grower_of, priced
 
 
 @pytest.mark.parametrize("hessians", ["none", "one for all", "one for each"])
-@pytest.mark.parametrize("priced", ["free", "coupled", "lazy"])
-def test_outputs_together_grow_the_trees_of_each_alone(hessians, priced, monkeypatch):
+@pytest.mark.parametrize("kind", ["free", "coupled", "lazy"])
+def test_outputs_together_grow_the_trees_of_each_alone(hessians, kind, monkeypatch):
     """Of as many leaves as there is use for, so that room runs out amid a tree and between two; the
     third output has nothing to split."""
     rng = np.random.default_rng(0)
@@ -30,16 +22,16 @@ def test_outputs_together_grow_the_trees_of_each_alone(hessians, priced, monkeyp
     shape = {"none": None, "one for all": (1, n), "one for each": (outputs, n)}[hessians]
     hessian = None if shape is None else rng.uniform(0.5, 1, shape)
     settings = Settings(max_depth=None, max_leaves=120, min_rows=2)
-    owed = {} if priced == "free" else {priced: np.full(4, 1e-4)}
+    owed = priced(4, **({} if kind == "free" else {kind: 1e-4}))
     asked = []
     run = grower.grow
     monkeypatch.setattr(grower, "grow", lambda *a: asked.append(int(run(*a))) or asked[-1])
 
-    together = growing(X, settings, Penalty.plain(4, **owed))
+    together = grower_of(X, settings, owed)
     scores = np.zeros((outputs, n))
     trees = together.grow(gradient, hessian, scores)
-    assert asked.count(ROOM) > (1 if priced == "free" else 0)
-    alone = growing(X, settings, Penalty.plain(4, **owed))
+    assert asked.count(ROOM) > (1 if kind == "free" else 0)
+    alone = grower_of(X, settings, owed)
     for k, tree in enumerate(trees):
         second = None if hessian is None else hessian[[k % len(hessian)]]
         own = np.zeros((1, n))
@@ -56,7 +48,7 @@ def test_outputs_together_grow_the_trees_of_each_alone(hessians, priced, monkeyp
 
 
 def test_outputs_of_which_none_is_split_have_no_trees():
-    together = growing(np.zeros((9, 2), np.float32), Settings(min_rows=1), Penalty.plain(2))
+    together = grower_of(np.zeros((9, 2), np.float32), Settings(min_rows=1), priced(2))
     assert together.grow(np.ones((3, 9)), None) == []
 
 
@@ -119,13 +111,12 @@ def test_iterations_in_one_call_are_those_of_one_call_each(
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4)).astype(np.float32)
     y = (np.abs(X[:, 0]) * 9).astype(int) % classes * 1.0
-    bins, loss = find_bins(X), "logistic" if classes == 2 else "softmax"
     settings = Settings(trees=30, min_rows=5, second_order=second_order)
-    how = {"multiplicity": copies, "penalty": Penalty.plain(4, split=np.full(4, 2e-3))}
+    how = {"multiplicity": copies, "penalty": priced(4, split=2e-3), "settings": settings}
+    how["loss"] = "logistic" if classes == 2 else "softmax"
     fits = []
     for cells in (grower.CELLS, 1):
         monkeypatch.setattr(grower, "CELLS", cells)
-        fits.append(boost(bins.codes(X), bins, y, loss=loss, settings=settings, **how))
+        fits.append(boosted(X, y, **how))
     assert 0 < fits[0].trees < 30 * len(fits[0].base)
-    np.testing.assert_array_equal(fits[0].value, fits[1].value)
-    np.testing.assert_array_equal(fits[0].threshold, fits[1].threshold)
+    assert_same_bits(*fits)

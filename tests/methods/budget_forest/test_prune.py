@@ -7,7 +7,7 @@ from bench_methods.budget_forest.forest import errors, inner_nodes
 from bench_methods.budget_forest.pruning import build
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
-from helpers.boosted_cases import CLASSES, examples, mean_cost, path
+from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import (
     all_prunings,
@@ -18,8 +18,7 @@ from helpers.pruning_cases import (
     value_of,
 )
 
-from bench_core import DiscountGroup, Examples, InputError, Splits, Task, price_list
-from bench_core.conformance import cases
+from bench_core import DiscountGroup, Examples, InputError, Task, price_list
 
 PRICED = price_list(
     np.array([1.0, 5.0, 20.0, 24.0]),
@@ -36,11 +35,8 @@ def small(seed, rows=40, **learner):
     X[rng.random(X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X[:, 0]) + X[:, 1:3].sum(axis=1) + rng.normal(0, 3, rows) > 5).astype(float)
     train = Examples(X, y)
-    forest_learner = BudgetRF(
-        **{"trees": 3, "depth": 3, "significance": 1.0, "min_rows": 1, **learner}
-    )
-    context = FakeContext(Task.BINARY, 2, seed=seed)
-    forest = forest_of(forest_learner.fit(train, train, price_list(np.ones(5)), context))
+    grown = BudgetRF(**{"trees": 3, "depth": 3, "significance": 1.0, "min_rows": 1, **learner})
+    forest = forest_of(fit(grown, train, Task.BINARY, price_list(np.ones(5)), seed=seed))
     valid = rng.integers(0, 5, (12, 5)).astype(np.float32)
     copies = rng.integers(1, 4, 12) if seed % 2 else None
     return forest, Examples(valid, np.zeros(12), None, copies)
@@ -118,14 +114,12 @@ def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed
     assert gaps[-1] <= 1e-2 <= gaps[0]
 
 
-def fitted(task, at, train=None, **pruner):
+def fitted(task, at, **pruner):
     """The base's model, the pruned model and the rows both were fitted on."""
-    rows = train or examples(task)
+    rows = examples(task)
     base = BudgetRF(trees=6, depth=6, significance=1.0, min_rows=1)
-    context = FakeContext(task, CLASSES[task])
-    context.models = {base: base.fit(rows, rows, at, context)}
-    model = BudgetPrune(**{"base": base, **pruner}).fit(rows, rows, at, context)
-    return context.models[base], model, rows
+    pruned = fit(BudgetPrune(base=base, **pruner), rows, task, at)
+    return fit(base, rows, task, at), pruned, rows
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
@@ -186,13 +180,8 @@ def same_bills(one, other):
 
 def test_a_path_has_a_hundred_points_at_most_and_no_large_gap():
     rows = examples(Task.BINARY, 3000)
-    base, at = (
-        BudgetRF(trees=20, significance=1.0, min_rows=1),
-        price_list(np.array([1.0, 1.2, 1.4, 1.6])),
-    )
-    context = FakeContext(Task.BINARY, 2)
-    context.models = {base: base.fit(rows, rows, at, context)}
-    points = path(BudgetPrune(base=base).fit(rows, rows, at, context), rows)
+    base, at = BudgetRF(trees=20, significance=1.0, min_rows=1), price_list(np.arange(1, 1.7, 0.2))
+    points = path(fit(BudgetPrune(base=base), rows, Task.BINARY, at), rows)
     assert 30 < len(points) <= 100
     cost = np.sort([mean_cost(p, at) for p in points])
     assert np.diff(cost).max() < 0.4 * cost[-1]  # the first sensor is a fifth of all
@@ -201,14 +190,12 @@ def test_a_path_has_a_hundred_points_at_most_and_no_large_gap():
 def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on():
     train, at = examples(Task.MULTICLASS), price_list(np.ones(4))
     base = RandomForest(trees=5, min_rows=5)
-    context = FakeContext(Task.MULTICLASS, 3)
-    context.models = {base: base.fit(train, train, at, context)}
-    free = BudgetPrune(base=base, tradeoff=0.0).fit(train, train, at, context)
-    expensive = BudgetPrune(base=base, tradeoff=0.7).fit(train, train, at, context)
-    share = np.exp(path(free, train)[-1].scores)
-    before = np.exp(path(context.models[base], train)[-1].scores)
-    assert np.mean(share.argmax(axis=1) == before.argmax(axis=1)) > 0.9
-    assert mean_cost(path(expensive, train)[-1], at) < 0.8 * mean_cost(path(free, train)[-1], at)
+    pruned = (BudgetPrune(base=base, tradeoff=tradeoff) for tradeoff in (0.0, 0.7))
+    before, free, expensive = (
+        path(fit(learner, train, Task.MULTICLASS, at), train)[-1] for learner in (base, *pruned)
+    )
+    assert np.mean(free.scores.argmax(axis=1) == before.scores.argmax(axis=1)) > 0.9
+    assert mean_cost(expensive, at) < 0.8 * mean_cost(free, at)
 
 
 def test_without_validation_rows_it_says_so():
@@ -220,7 +207,6 @@ def test_without_validation_rows_it_says_so():
 
 def test_forests_of_pure_leaves_are_pruned():
     train = examples(Task.MULTICLASS)
-    splits = Splits(train, train, train, price_list(np.ones(4))).complete()
     learner = BudgetPrune(base=RandomForest(trees=4, features=1.0, min_rows=1))
-    *_, whole = cases.fit(learner, splits).predict_path(train.features)
+    *_, whole = path(fit(learner, train, Task.MULTICLASS, price_list(np.ones(4))), train)
     assert (whole.scores.argmax(axis=1) == train.y).mean() > 0.9

@@ -14,7 +14,7 @@ from bench_methods.lightgbm import LightGBM
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
-from helpers.boosted_cases import CLASSES, examples, mean_cost, path
+from helpers.boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of
 from helpers.random_trees import leaves_of
@@ -34,17 +34,12 @@ CHARGES = [
 ]
 
 
-def fitted(base, task, rows, at):
-    context = FakeContext(task, CLASSES[task])
-    context.models = {base: base.fit(rows, rows, at, context)}
-    return context
-
-
 def case(kind, seed):
     """A small base, its context, other rows that say what is lost, rows that pay, prices."""
     base, task = BASES[kind]
     at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), **CHARGES[seed % 4])
-    context = fitted(base, task, examples(task, 80, seed), at)
+    fitted = fit(base, examples(task, 80, seed), task, at)
+    context = FakeContext(task, CLASSES[task], models={base: fitted})
     copies = np.random.default_rng(seed).integers(1, 4, 12) if seed % 2 else None
     valid = examples(Task.REGRESSION, 12, seed + 200)
     return base, context, examples(task, 40, seed + 100), replace(valid, multiplicity=copies), at
@@ -116,11 +111,10 @@ SERVED = {
 @pytest.mark.parametrize("kind", SERVED)
 def test_without_a_tradeoff_nothing_changes(kind):
     base, task = SERVED[kind]
-    rows, at = examples(task), price_list(np.array([1.0, 5.0, 20.0, 50.0]), split=0.1, tree=0.2)
-    context = fitted(base, task, rows, at)
-    model = BudgetPrune(base=base, tradeoff=0.0).fit(rows, rows, at, context)
+    rows, at = examples(task), prices(split=0.1, tree=0.2)
+    model, whole = (fit(m, rows, task, at) for m in (BudgetPrune(base=base, tradeoff=0.0), base))
     assert model.facts["pruned"] == 0
-    for got, before in zip(path(model, rows), path(context.models[base], rows), strict=True):
+    for got, before in zip(path(model, rows), path(whole, rows), strict=True):
         assert dict(got.point) == dict(before.point)
         assert np.array_equal(got.scores, before.scores)
         assert mean_cost(got, at) == mean_cost(before, at)
@@ -129,10 +123,9 @@ def test_without_a_tradeoff_nothing_changes(kind):
 @pytest.mark.parametrize("kind", SERVED)
 def test_a_huge_tradeoff_leaves_the_mean_score_for_nothing(kind):
     base, task = SERVED[kind]
-    rows, at = examples(task), price_list(np.array([1.0, 5.0, 20.0, 50.0]), tree=0.2)
-    context = fitted(base, task, rows, at)
-    model = BudgetPrune(base=base, tradeoff=1e6).fit(rows, rows, at, context)
-    last, before = (path(m, rows)[-1] for m in (model, context.models[base]))
+    rows, at = examples(task), prices(tree=0.2)
+    learners = BudgetPrune(base=base, tradeoff=1e6), base
+    last, before = (path(fit(learner, rows, task, at), rows)[-1] for learner in learners)
     assert mean_cost(last, at) == 0
     mean = np.broadcast_to(before.scores.mean(axis=0), last.scores.shape)
     assert np.allclose(last.scores, mean, rtol=0, atol=1e-12)
@@ -145,12 +138,11 @@ def added(model, rows):
 
 
 def test_a_new_leaf_adds_the_mean_of_what_its_rows_got():
-    rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
-    base = GBRT(trees=5, depth=3, l2=0.0)
-    context = fitted(base, Task.BINARY, rows, at)
-    model = BudgetPrune(base=base, tradeoff=0.4).fit(rows, rows, at, context)
-    assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
-    trees, outputs = model.ensemble, added(context.models[base], rows)
+    rows, base = examples(Task.BINARY), GBRT(trees=5, depth=3, l2=0.0)
+    learners = BudgetPrune(base=base, tradeoff=0.4), base
+    model, whole = (fit(learner, rows, Task.BINARY) for learner in learners)
+    assert 0 < model.facts["pruned"] < len(inner_nodes(whole.ensemble)[0])
+    trees, outputs = model.ensemble, added(whole, rows)
     for t, leaf in enumerate(leaves_of(trees, rows.X)):
         shift = trees.base[0] if t == 0 else 0.0
         for node in np.unique(leaf):

@@ -7,10 +7,9 @@ import pytest
 from bench_methods.early_exit import EarlyExit
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from helpers.boosted_cases import CLASSES, examples, mean_cost, path, prices
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.cronus_cases import Fixed
 from helpers.exit_cases import check_scores, random_exits, walk_documents
-from helpers.fakes import FakeContext
 from helpers.random_trees import random_ensemble
 from helpers.staged_cases import random_features
 from hypothesis import given, settings
@@ -43,10 +42,8 @@ def test_who_leaves_where_and_for_what_is_the_rules_meaning(seed, kind, grouped,
         check_scores(model, features, prediction.scores, expected)
 
 
-def fitted(train, task, trees, at=None, **how):
-    learner = EarlyExit(base=Fixed(trees), **how)
-    context = FakeContext(task, 2)
-    return learner.fit(train, train, at or prices(), context)
+def fitted(train, task, trees, **how):
+    return fit(EarlyExit(base=Fixed(trees), **how), train, task)
 
 
 def test_margins_fall_linearly_to_zero_at_the_end():
@@ -68,7 +65,7 @@ def test_ranks_fall_linearly_from_the_threshold_to_k():
 
 def test_a_score_threshold_leaves_its_share_of_the_training_rows_below():
     train = replace(examples(Task.RANKING), multiplicity=np.repeat([1, 3], 150))
-    trees = GBRT(trees=8).fit(train, train, prices(), FakeContext(Task.RANKING, 2)).ensemble
+    trees = fit(GBRT(trees=8), train, Task.RANKING).ensemble
     model = fitted(train, Task.RANKING, trees, every=4, rule="score", thresholds=(0.5,))
     partial = trees.select(np.arange(4))
     bar = model.rule.values[0, 0]
@@ -81,28 +78,20 @@ def test_a_score_threshold_leaves_its_share_of_the_training_rows_below():
 def test_class_thresholds_that_everybody_exceeds_are_left_out():
     for task, least in ((Task.BINARY, 0.55), (Task.MULTICLASS, 0.4)):
         train = examples(task)
-        base = GBRT(trees=6).fit(train, train, prices(), FakeContext(task, CLASSES[task]))
-        learner = EarlyExit(base=Fixed(base.ensemble), every=2)
-        model = learner.fit(train, train, prices(), FakeContext(task, CLASSES[task]))
+        model = fit(EarlyExit(base=GBRT(trees=6), every=2), train, task)
         assert model.points[0]["threshold"] == least
 
 
 def test_for_classes_an_exit_comes_after_whole_iterations():
     train = examples(Task.MULTICLASS)
-    base = GBRT(trees=7).fit(
-        train, train, prices(), FakeContext(Task.MULTICLASS, CLASSES[Task.MULTICLASS])
-    )
-    learner = EarlyExit(base=Fixed(base.ensemble), every=3)
-    model = learner.fit(
-        train, train, prices(), FakeContext(Task.MULTICLASS, CLASSES[Task.MULTICLASS])
-    )
+    model = fit(EarlyExit(base=GBRT(trees=7), every=3), train, Task.MULTICLASS)
     assert model.facts["exits"] == [9, 18, 21]
 
 
 @pytest.mark.parametrize("rule", RANKING_RULES)
 def test_the_full_model_is_the_base_bit_for_bit_and_exits_save(rule):
     train = examples(Task.RANKING)
-    base = GBRT(trees=30).fit(train, train, prices(), FakeContext(Task.RANKING, 2))
+    base = fit(GBRT(trees=30), train, Task.RANKING)
     model = fitted(train, Task.RANKING, base.ensemble, every=5, rule=rule, k=2)
     found = path(model, train)
     whole = path(base, train)[-1]

@@ -5,9 +5,8 @@ import pytest
 from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from helpers.boosted_cases import examples, path, prices
+from helpers.boosted_cases import examples, fit, path, prices
 from helpers.cronus_cases import Fixed
-from helpers.fakes import FakeContext
 from helpers.random_trees import random_ensemble
 from helpers.staged_cases import D
 
@@ -15,12 +14,11 @@ from bench_core import Examples, Prices, Queries, Task, UsageError
 
 
 def fitted(train, base, at=None, **how):
-    learner = Lear(base=Fixed(base), **how)
-    return learner.fit(train, train, at or prices(), FakeContext(Task.RANKING, 2))
+    return fit(Lear(base=Fixed(base), **how), train, Task.RANKING, at)
 
 
 def boosted(train, trees=30):
-    return GBRT(trees=trees).fit(train, train, prices(), FakeContext(Task.RANKING, 2)).ensemble
+    return fit(GBRT(trees=trees), train, Task.RANKING).ensemble
 
 
 def test_classifiers_learn_who_is_relevant_and_ends_among_the_best():

@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
-from bench_trees.binning import find_bins
-from bench_trees.boosting import boost
 from bench_trees.kernels.packed_codes import codes_of, pack, unpack
 from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums, best_cuts
-from bench_trees.settings import Settings
 
 BITS = 10
 
@@ -70,14 +67,3 @@ def test_codes_come_back_from_words(d):
     words = pack(codes)
     assert unpack(words, d).tolist() == codes.tolist()
     assert [codes_of(words, j).tolist() for j in range(d)] == codes.tolist()
-
-
-def test_codes_and_words_train_the_same_trees():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 11)).astype(np.float32)
-    bins = find_bins(X)
-    settings = Settings(trees=4, min_rows=2)
-    one = boost(bins.codes(X), bins, X[:, 9] + X[:, 3], settings=settings)
-    other = boost(bins.words(X), bins, X[:, 9] + X[:, 3], settings=settings)
-    assert one.state()["value"].tolist() == other.state()["value"].tolist()
-    assert set(one.feature) == set(other.feature)
