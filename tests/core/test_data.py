@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from helpers.kit import refused
 
-from bench_core import Examples, Features, InputError, Queries, find_class, remember_class
+from bench_core import Examples, Features, Queries, find_class, remember_class
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import one_line
 
@@ -46,8 +46,7 @@ def test_without_multiplicity_every_row_weighs_one():
 
 @pytest.mark.parametrize("tags", [[4], [3, 2, 1], [[3], [2]]])
 def test_there_is_a_tag_of_every_query(tags):
-    with pytest.raises(ValueError, match=r"tags must be \(2,\)"):
-        Queries(np.array([0, 6, 10]), np.array(tags))
+    refused("tags must be (2,)", Queries, np.array([0, 6, 10]), np.array(tags), error=ValueError)
 
 
 def test_selected_queries_keep_their_tags():
@@ -83,8 +82,7 @@ def test_a_class_that_no_import_finds_is_kept_for_this_process():
 
 @pytest.mark.parametrize("spelling", ["not_there:Model", "math:Model", "math:pi"])
 def test_one_that_is_not_there_is_a_line_with_the_remedy(spelling):
-    with pytest.raises(InputError, match=f"{spelling}: .*; install its plugin, or name its module"):
-        find_class(spelling)
+    refused(f"{spelling}:|; install its plugin, or name its module", find_class, spelling)
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,6 @@ def test_a_name_with_a_dot_in_toml_is_to_be_quoted(tmp_path):
     assert read_costs(path, names).feature_price().tolist() == [1, 2, 3]
 
 
-def test_a_close_name_is_suggested(tmp_path):
-    path = write(tmp_path, "glucose,1\ninsulin,2\n")
-    refused("line 1|'glucose'|did you mean glukose?", read_costs, path, ("glukose", "insulin"))
-
-
 FULL = {
     "costs": {"age": 1, "TSH": 22.78, "TT4": 14.51, "T4U": 11.41, "left": 5, "right": 5},
     "discounted": [{"members": ["TSH", "TT4", "T4U"], "later": [20.68, 12.41, 9.31]}],
@@ -106,18 +101,6 @@ def test_the_example_of_the_documentation_is_read(tmp_path):
     names = ("age", "TSH", "T3", "TT4", "T4U", "FTI", "left", "right")
     prices = read_costs(write(tmp_path, example), names)
     assert prices.everything == pytest.approx(1 + 2.10 + 20.68 + 9.31 + 12.41 + 9.31 + 5)
-
-
-def test_published_cost_files_are_read(real_data):
-    text = (real_data / "hepatitis" / "hepatitis.csv").read_text()
-    header = text.splitlines()[0].split(",")
-    hepatitis = read_costs(real_data / "hepatitis" / "hepatitis_costs.json", header)
-    assert hepatitis.feature_price()[header.index("protime")] == 8.3
-    assert hepatitis.everything == pytest.approx(14 + 4 * 7.27 + 8.3)
-    mslr = read_costs(real_data / "feature-costs" / "mslr_feature_cost.txt", features=136)
-    values, counts = np.unique(mslr.feature_price(), return_counts=True)
-    assert values.tolist() == [1, 10, 20, 50, 100]
-    assert counts.tolist() == [16, 46, 40, 24, 10]
 
 
 def splits(**changes):
@@ -221,102 +204,71 @@ def test_a_feature_called_model_may_have_its_price_as_text():
     assert refusal('{"model": "senso", "age": 1}', ("model", "age")).startswith(words)
 
 
+MANY = tuple(f"n{i}" for i in range(40))
 PAIR = {"members": ["a", "c"]}
+REFUSED = [  # a text, or keys of the full form, one a line: the costs on line 2, others from line 3
+    ("[1, -2, 0]", "c.json, entry 2: feature '2' costs -2, not a number from 0 to 1e+12"),
+    ("[1, 2, 0, 4]", "c.json, entry 4: a cost number 4 for 3 columns"),
+    ('{"a": 1, "b": 2}', "c.json: feature 'c' has no cost (2 costs for 3 columns)"),
+    ("[5]", "c.json: feature 'b' and 1 more have no cost (1 costs for 3 columns)"),
+    ('{"a": 1,\n"b": 2, "c": 0,\n"b": 2}', "c.json, line 2: feature 'b' has a second cost"),
+    ('\n\n{"a": 1,\n"b": true, "c": 0}', "c.json, line 4: feature 'b' costs True, not a"),
+    ('{"a": 1, "b": [2], "c": 0}', "c.json, line 1: feature 'b' costs [2], not a number"),
+    ('{"a": 1, "b": null, "c": 0}', "c.json, line 1: feature 'b' has no price; write one"),
+    ('{"a": 1, "b": 2, "x1": 0}', "c.json: feature 'c' has no cost (2 costs for 3 columns); "),
+    ('"1"', "c.json: expected a mapping or a list of costs"),
+    ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
+    ("[" * 20_000, "c.json: not costs ("),
+    ("[" + "9" * 5000 + "]", "c.json: not costs ("),
+    ('{"cost":\n{"a": 1, "b": 2}}', "c.json, line 1: unknown key 'cost' holds costs of feat"),
+    ('{"model": "per-query", "per_query": ["a"]}', "c.json: key 'costs' is missing"),
+    (
+        '{"model": "per-query", "per_query": ["a"],\n"shared": [["a", "b"]]}',
+        "c.json, line 2: unknown key 'shared'; known: costs, split, tree, unit, measured, model, "
+        "per_query",
+    ),
+    ({"split": -1}, "c.json, line 3: feature 'split' costs -1, not a number"),
+    ({"tree": "x"}, "c.json, line 3: feature 'tree' costs 'x', not a number"),
+    ({"unit": 3}, "c.json, line 3: unit is 3; give it as text"),
+    ({"units": "s"}, "c.json, line 3: unknown key 'units'; known: costs, shared, "),
+    ({"derived": ["c"]}, "c.json, line 3: derived maps a feature to its parents"),
+    ({"derived": {"c": "a"}}, "c.json, line 3: derived holds 'a'; give a list"),
+    ({"derived": {"c": []}}, "c.json, line 3: derived holds []; give a list"),
+    ({"shared": {"a": "b"}}, "c.json, line 3: shared must be a list of groups"),
+    ({"shared": ["ac"]}, "c.json, line 3: shared holds 'ac'; give a list of features"),
+    ({"shared": [[]]}, "c.json, line 3: shared holds []; give a list of features"),
+    ({"shared": [["a", "b"]]}, "c.json, line 2: features 'a' and 'b' share one"),
+    ({"shared": [["a", 9]]}, "c.json: unknown feature '9': correct or remove it; known: a, b, c"),
+    ({"shared": [["a", "c"], ["c"]]}, "c.json, line 2: feature 'c' is in two groups; keep"),
+    ({"derived": {"a": ["b"], "b": ["a"]}}, "c.json, line 2: feature 'a' is derived from 'b'"),
+    ({"discounted": "ab"}, "c.json, line 3: discounted must be a list of groups"),
+    ({"discounted": [["a", "b"]]}, "c.json, line 3: a discounted group has exactly the keys"),
+    ({"discounted": [{"members": ["a"]}]}, "c.json, line 3: a discounted group has exactly"),
+    ({"discounted": [{**PAIR, "later": "11"}]}, "c.json, line 3: give one later price"),
+    ({"discounted": [{**PAIR, "later": [1]}]}, "c.json, line 3: give one later price for each"),
+    ({"discounted": [{**PAIR, "later": [0, -1]}]}, "c.json, line 3: feature 'c' costs -1, not"),
+    ({"model": "sensr"}, "c.json, line 3: unknown cost model 'sensr': did you mean sensor?"),
+    ({"model": "per-query"}, "c.json, line 3: per_query must be a list of features"),
+    ("a,1\nb,cheap\nc,0", "c.csv, line 2: feature 'b' costs 'cheap', not a number"),
+    ("# x\na,1\nb,2,5\nc,0", "c.csv: feature 'b' has no cost (2 costs for 3 columns"),
+    ("a,1\nb,2\nc,0\na,1", "c.csv, line 4: feature 'a' has a second cost"),
+    ("# x\n", "c.csv: no costs in this file; write one line name,cost"),
+    ("1\n2\n3\n4", "c.txt, line 4: a cost number 4 for 3 columns"),
+    ("a:1\nb\nc:3", "c.txt, line 2: 1 cells where the other lines have 2; columns"),
+    ("a:1\nb:inf\nc:0", "c.txt, line 2: feature 'b' costs 'inf', not a number"),
+]
 
 
-def full(**keys):
-    """The full form with these keys, one a line: the costs on line 2, the others from line 3."""
-    keys = {"costs": {"a": 1, "b": 2, "c": 1}} | keys
-    return "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in keys.items()) + "\n}"
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("[1, -2, 0]", "c.json, entry 2: feature '2' costs -2, not a number from 0 to 1e+12"),
-        ("[1, 2, 0, 4]", "c.json, entry 4: a cost number 4 for 3 columns"),
-        ('{"a": 1, "b": 2}', "c.json: feature 'c' has no cost (2 costs for 3 columns)"),
-        ("[5]", "c.json: feature 'b' and 1 more have no cost (1 costs for 3 columns)"),
-        ('{"a": 1,\n"b": 2, "c": 0,\n"b": 2}', "c.json, line 2: feature 'b' has a second cost"),
-        ('\n\n{"a": 1,\n"b": true, "c": 0}', "c.json, line 4: feature 'b' costs True, not a"),
-        ('{"a": 1, "b": [2], "c": 0}', "c.json, line 1: feature 'b' costs [2], not a number"),
-        ('{"a": 1, "b": null, "c": 0}', "c.json, line 1: feature 'b' has no price; write one"),
-        ('{"a": 1, "b": 2, "x1": 0}', "c.json: feature 'c' has no cost (2 costs for 3 columns); "),
-        ('"1"', "c.json: expected a mapping or a list of costs"),
-        ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
-        ("[" * 20_000, "c.json: not costs ("),
-        ("[" + "9" * 5000 + "]", "c.json: not costs ("),
-        ('{"cost":\n{"a": 1, "b": 2}}', "c.json, line 1: unknown key 'cost' holds costs of feat"),
-    ],
-    ids=lambda value: value[:50],
-)  # fmt: skip
-def test_one_cost_per_feature_is_wanted(text, line):
-    assert refusal(text).startswith(line)
-
-
-@pytest.mark.parametrize(
-    ("keys", "line"),
-    [
-        ({"split": -1}, "c.json, line 3: feature 'split' costs -1, not a number"),
-        ({"tree": "x"}, "c.json, line 3: feature 'tree' costs 'x', not a number"),
-        ({"unit": 3}, "c.json, line 3: unit is 3; give it as text"),
-        ({"units": "s"}, "c.json, line 3: unknown key 'units'; known: costs, shared, "),
-        ({"derived": ["c"]}, "c.json, line 3: derived maps a feature to its parents"),
-        ({"derived": {"c": "a"}}, "c.json, line 3: derived holds 'a'; give a list"),
-        ({"derived": {"c": []}}, "c.json, line 3: derived holds []; give a list"),
-        ({"shared": {"a": "b"}}, "c.json, line 3: shared must be a list of groups"),
-        ({"shared": ["ac"]}, "c.json, line 3: shared holds 'ac'; give a list of features"),
-        ({"shared": [[]]}, "c.json, line 3: shared holds []; give a list of features"),
-        ({"shared": [["a", "b"]]}, "c.json, line 2: features 'a' and 'b' share one"),
-        ({"shared": [["a", 9]]}, "c.json: unknown feature '9': correct or"),
-        ({"shared": [["a", "c"], ["c"]]}, "c.json, line 2: feature 'c' is in two groups; keep"),
-        ({"derived": {"a": ["b"], "b": ["a"]}}, "c.json, line 2: feature 'a' is derived from 'b'"),
-        ({"discounted": "ab"}, "c.json, line 3: discounted must be a list of groups"),
-        ({"discounted": [["a", "b"]]}, "c.json, line 3: a discounted group has exactly the keys"),
-        ({"discounted": [{"members": ["a"]}]}, "c.json, line 3: a discounted group has exactly"),
-        ({"discounted": [{**PAIR, "later": "11"}]}, "c.json, line 3: give one later price"),
-        ({"discounted": [{**PAIR, "later": [1]}]}, "c.json, line 3: give one later price for each"),
-        ({"discounted": [{**PAIR, "later": [0, -1]}]}, "c.json, line 3: feature 'c' costs -1, not"),
-        ({"model": "sensr"}, "c.json, line 3: unknown cost model 'sensr': did you mean sensor?"),
-        ({"model": "per-query"}, "c.json, line 3: per_query must be a list of features"),
-    ],
-)
-def test_a_key_of_the_full_form_holds_what_it_should(keys, line):
-    assert refusal(full(**keys)).startswith(line)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
-        ("c.csv", "a,1\nb,cheap\nc,0", "c.csv, line 2: feature 'b' costs 'cheap', not a number"),
-        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv: feature 'b' has no cost (2 costs for 3 columns"),
-        ("c.csv", "a,1\nb,2\nc,0\na,1", "c.csv, line 4: feature 'a' has a second cost"),
-        ("c.csv", "# x\n", "c.csv: no costs in this file; write one line name,cost"),
-        ("c.txt", "1\n2\n3\n4", "c.txt, line 4: a cost number 4 for 3 columns"),
-        ("c.txt", "a:1\nb\nc:3", "c.txt, line 2: 1 cells where the other lines have 2; columns"),
-        ("c.txt", "a:1\nb:inf\nc:0", "c.txt, line 2: feature 'b' costs 'inf', not a number"),
-    ],
-)
-def test_a_line_that_is_no_cost_is_refused(name, text, line):
-    assert refusal(text, name=name).startswith(line)
-
-
-def test_groups_need_costs_next_to_them():
-    line = refusal('{"model": "per-query", "per_query": ["a"],\n"shared": [["a", "b"]]}')
-    known = "costs, split, tree, unit, measured, model, per_query"
-    assert line == f"c.json, line 2: unknown key 'shared'; known: {known}"
-
-
-def test_a_model_without_costs_needs_prices_to_build_on():
-    line = refusal('{"model": "per-query", "per_query": ["a"]}')
-    assert line.startswith("c.json: key 'costs' is missing")
+@pytest.mark.parametrize(("content", "line"), REFUSED, ids=lambda value: str(value)[:50])
+def test_what_gives_no_costs_is_one_line_with_file_and_place(content, line):
+    if isinstance(content, dict):
+        keys = {"costs": {"a": 1, "b": 2, "c": 1}} | content
+        content = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in keys.items())
+        content = f"{{\n{content}\n}}"
+    name = line.partition(",")[0].partition(":")[0]
+    assert refusal(content, name=name).startswith(line)
 
 
 def test_the_first_names_are_listed():
-    text = full(shared=[["zz"]])
-    assert refusal(text).endswith("remove it; known: a, b, c")
-    many = tuple(f"n{i}" for i in range(40))
-    costs = json.dumps({"costs": dict.fromkeys(many, 1), "shared": [["zz"]]})
-    assert refusal(costs, many).endswith(
-        "remove it; known: n0, n1, n2, n3, n4, n5, n6, n7 and 32 more"
-    )
+    costs = json.dumps({"costs": dict.fromkeys(MANY, 1), "shared": [["zz"]]})
+    assert refusal(costs, MANY).endswith("known: n0, n1, n2, n3, n4, n5, n6, n7 and 32 more")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.cache_cases import Toy, entry, made
+from helpers.kit import refused
 
 from bench_core.costs.model import Prices
 from bench_core.data import Examples, Queries, Task
@@ -20,7 +21,6 @@ from bench_core.datasets.cache import (
     prepare,
 )
 from bench_core.datasets.user_files import FileData
-from bench_core.errors import InputError
 from bench_core.splits import Splits
 
 
@@ -187,8 +187,7 @@ def swap(path):
 def test_damage_is_noticed_and_mended(damage, folder):
     path, _ = entry(folder)
     DAMAGE[damage](path)
-    with pytest.raises(InputError, match="run again to rebuild them"):
-        open_prepared(path)
+    refused("run again to rebuild them", open_prepared, path)
     again, splits = entry(folder)
     assert again == path
     assert_same(splits, made(1.0))
@@ -212,8 +211,7 @@ def test_what_is_interrupted_half_way_leaves_nothing(folder, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_is_named(folder):
     (folder / "cache").write_text("a file where a folder is wanted")
-    with pytest.raises(InputError, match=r"cannot keep prepared data .* BENCH_CACHE"):
-        entry(folder)
+    refused("cannot keep prepared data| BENCH_CACHE", entry, folder)
 
 
 def test_the_fingerprint_leaves_prices_out_and_holds_every_array():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import toys
+from helpers.kit import refused
 
 import bench_core
 from bench_core import Examples, Queries, param, plugins, price_list
@@ -107,8 +108,7 @@ def test_builds_may_ask_again_or_fail(home):
         assert twice.tolist() == [0, 2, 4]
     with pytest.raises(ValueError, match="read-only"):
         twice[0] = 5
-    with pytest.raises(OSError, match="no room"):
-        context.shared("broken", broken)
+    refused("no room", context.shared, "broken", broken, error=OSError)
     assert context.shared("broken", outer)["twice"].tolist() == [0, 2, 4]
 
 
@@ -201,8 +201,7 @@ def test_shared_arrays_are_known_by_the_content_of_their_inputs():
     assert inputs_digest(inputs()) == first
     found = {inputs_digest(inputs(**change)) for change in changes.values()}
     assert len(found | {first}) == 1 + len(changes)
-    with pytest.raises(TypeError, match="give arrays or JSON"):
-        inputs_digest(inputs(name=object()))
+    refused("give arrays or JSON", inputs_digest, inputs(name=object()), error=TypeError)
 
 
 @pytest.mark.parametrize("method", ["shared", "trained"])

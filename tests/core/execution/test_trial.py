@@ -322,8 +322,7 @@ def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monk
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home):
     spec = prepared(home).fits[0]
     context = fit_context(spec, open_splits(spec), lambda done, total: None)
-    with pytest.raises(KeyError, match="is not among needs"):
-        context.fitted(Prefix())
+    refused("is not among needs", context.fitted, Prefix(), error=KeyError)
 
 
 def test_paths_too_large_for_memory_give_the_same_result(monkeypatch):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from helpers.cli_fixtures import Terminal
+from helpers.kit import refused
 from rich.console import Console
 
-from bench_core.errors import UsageError
 from bench_core.terminal.tables import (
     Table,
     check_output,
@@ -97,8 +97,7 @@ def test_a_csv_file_gets_headings_and_rows_that_a_reader_of_csv_finds(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.json", "t.HTML", "t.parquet", "t.docx", "t.md"])
 def test_a_suffix_that_promises_something_else_is_refused(tmp_path, name):
-    with pytest.raises(UsageError, match=rf"{name}: the output is CSV"):
-        deliver(table(), tmp_path / name)
+    refused(f"{name}: the output is CSV", deliver, table(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -127,7 +126,5 @@ def test_a_dash_is_stdout(capsys):
 def test_a_folder_and_a_file_on_the_way_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path, tmp_path / "file" / "board.html"):
-        with pytest.raises(UsageError, match="cannot write"):
-            check_output(place)
-        with pytest.raises(UsageError, match="cannot write"):
-            write_text(place, "x")
+        refused("cannot write", check_output, place)
+        refused("cannot write", write_text, place, "x")
