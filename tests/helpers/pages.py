@@ -75,9 +75,9 @@ def output(line):
     return done.stdout
 
 
-def follow(text, alike):
-    """Run the blocks of Python and of a shell; ``alike`` compares what is shown with what is
-    printed on a terminal, without blanks at the ends of lines. Other blocks are files."""
+def follow(text, alike, run=output):
+    """Run the blocks of Python and, line by line, of a shell; ``alike`` compares what is shown with
+    what is printed on a terminal, without blanks at the ends of lines. Other blocks are files."""
     names = {"__name__": "page"}
     for kind, content, shown in blocks(text):
         if kind == "python":
@@ -85,7 +85,7 @@ def follow(text, alike):
                 exec(compile(content, "page", "exec"), names)
             got = out.getvalue()
         elif kind == "sh":
-            got = "".join(map(output, content.splitlines()))
+            got = "".join(map(run, content.splitlines()))
         else:
             continue
         got = "".join(f"{line.rstrip()}\n" for line in got.splitlines()).rstrip("\n") + "\n"
