@@ -60,7 +60,7 @@ FIRST = 3
     short_help="Test whether differences between learners are significant.",
     epilog="""\b
 Examples:
-  bench compare                              the first learners of the board
+  bench compare                              the first three learners of the board
   bench compare miser cegb                   each at 99% of the reference's quality
   bench compare miser cegb --budget inf      each at its best, at any cost
   bench compare miser cegb --budget 60       each at its best within a mean cost
@@ -71,10 +71,17 @@ Examples:
   bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .md, .csv
 
 \b
+A row of 'bench compare budget-boosting cegb', on thyroid:
+  a                       b              a - b        95% interval       p  p adjusted  alike
+  budget-boosting 0.9930  cegb 0.9875  +0.0055  -0.0052 to +0.0128  0.2442      0.2442    87%
+The interval contains 0: the accuracies do not differ significantly. That they differ by less than
+1% is 87% likely.
+
+\b
 Points are chosen on validation and compared on test, in the primary metric, by query or by row.
 A line below the table names the test: a paired bootstrap that repeats the choice of points, or
 Student's over repeats with rows of their own. 'p adjusted' is Holm's over the pairs of a table,
-'alike' the probability of a difference below --interest. * marks an interval that excludes 0.""",
+'alike' the probability of a difference below --interest.""",
 )
 @click.argument("learners", nargs=-1, metavar="[LEARNER]...")
 @click.option(
@@ -109,8 +116,12 @@ def command(
 ) -> int:
     """Test the differences between LEARNERs of a run, pair by pair.
 
-    By default each is judged at its cheapest point that is sure to keep 99% of the reference's
-    quality; if one has none, all are at their best.
+    Without LEARNERs the first three of the board are compared, baselines left out. By default each
+    is judged at its cheapest point that is sure to keep 99% of the reference's quality; if one has
+    none, all are at their best.
+
+    A row of the table is a pair. 'a' and 'b' have their quality on test, 'a - b' is the difference
+    with its 95% interval, and 'p' the probability of one at least as large between equal learners.
     """
     from bench_core.leaderboard.pairs import usual_limit
     from bench_core.leaderboard.reports import finished

@@ -1,10 +1,11 @@
 """``bench compare`` through the command line."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
-from bench_reports.compare import TESTS, _sentences, as_latex
+from bench_reports.compare import FIRST, TESTS, TITLES, _sentences, as_latex
 from helpers.commands import QUICK
 
 import bench_core
@@ -61,6 +62,16 @@ def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
         assert one["alike"] == row["alike"] == of[every][pair]["alike"]
     text = bench("compare", "--against", "toy", "--budget", "inf").out
     assert text == bench("compare", "gbrt", "miser", "--against", "toy", "--budget", "inf").out
+
+
+def test_the_help_explains_what_is_compared_and_a_row(bench):
+    shown = bench("compare", "--help").out
+    words = " ".join(shown.split())
+    assert "Without LEARNERs the first three of the board are compared" in words
+    assert "A row of the table is a pair." in words
+    _, _, table = shown.partition("A row of 'bench compare budget-boosting cegb', on thyroid:\n")
+    titles, row = (re.split("  +", line.strip()) for line in table.splitlines()[:2])
+    assert (tuple(titles), len(row), FIRST) == (TITLES, len(TITLES), 3)
 
 
 def test_without_names_the_first_learners_of_the_board_are_compared(done, bench):
