@@ -15,6 +15,7 @@ from bench_trees import Settings
 from helpers.boosted_cases import examples, mean_cost, prices, subsets
 from helpers.every_learner_cases import LEARNERS, quick
 from helpers.fakes import FakeContext, fit_after_needs
+from helpers.kit import refused
 from helpers.random_trees import path, random_ensemble, random_rows
 
 from bench_core import DiscountGroup, Examples, Features, Task, UsageError, price_list
@@ -59,22 +60,14 @@ def test_a_chain_with_one_stage_changed_does_not(change):
     assert not replace(model, stages=[*model.stages[:-1], last]).adds_up
 
 
-def test_trees_that_were_weighted_anew_are_not_taken_for_the_base():
-    rows, base = examples(Task.BINARY), GBRT(trees=4)
-    context = FakeContext(Task.BINARY, 2)
-    context.models = {base: base.fit(rows, rows, prices(), context)}
-    weighted = Cronus(base=base, stages=2, cycles=1)
-    context.models = {weighted: fit_after_needs(weighted, rows, rows, prices(), context)}
-    with pytest.raises(UsageError, match="base 'cronus' has no trees that add up"):
-        ensemble_of("early-exit", weighted, context)
-
-
-@pytest.mark.parametrize("cascade", [SoftCascade, AndOr])
+@pytest.mark.parametrize("cascade", [Cronus, SoftCascade, AndOr])
 def test_a_cascade_whose_stages_do_not_add_up_offers_no_trees(cascade):
-    rows, base = examples(Task.BINARY), GBRT(trees=4)
+    rows, learner = examples(Task.BINARY), cascade(base=GBRT(trees=4), stages=2, cycles=1)
     context = FakeContext(Task.BINARY, 2)
-    context.models = {base: base.fit(rows, rows, prices(), context)}
-    assert cascade(base=base, stages=2).fit(rows, rows, prices(), context).ensemble is None
+    model = fit_after_needs(learner, rows, rows, prices(), context)
+    context.models = {learner: model}
+    words = f"base '{learner.name}' has no trees that add up"
+    refused(words, ensemble_of, "early-exit", learner, context, error=UsageError)
 
 
 STANDING = ("astc", "budget-prune", "cronus", "cstc", "early-exit", "lear", "soft-cascade")
@@ -84,9 +77,8 @@ NO_SUM = sorted(name for name, cls in LEARNERS.items() if not getattr(cls, "adds
 @pytest.mark.parametrize("base", NO_SUM)
 @pytest.mark.parametrize("learner", STANDING)
 def test_what_never_adds_up_is_refused_before_anything_is_trained(learner, base):
-    with pytest.raises(ValueError, match=f"base '{base}' has no trees that add up") as error:
-        LEARNERS[learner](base=LEARNERS[base]())
-    assert "\n" not in str(error.value)
+    words, own = f"base '{base}' has no trees that add up", LEARNERS[base]()
+    refused(words, LEARNERS[learner], base=own, error=ValueError)
 
 
 MAY = [
@@ -119,12 +111,18 @@ def silent(done, total):
     pass
 
 
-def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it():
+def trained(*sets):
+    """Rows, boosting on their subsets, and the trees on each of these sets of features."""
     train = examples(Task.REGRESSION)
+    of = subsets(train, Task.REGRESSION, shape=Settings(trees=5))
+    return train, of, [of.boost(mask(*one), silent) for one in sets]
+
+
+def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it():
+    train, _, (ours,) = trained([1, 3])
     cut = Examples(np.ascontiguousarray(train.X[:, [1, 3]]), train.y)
     context = FakeContext(Task.REGRESSION)
     plain = GBRT(trees=5).fit(cut, cut, price_list(np.ones(2)), context).ensemble
-    ours = subsets(train, Task.REGRESSION, shape=Settings(trees=5)).boost(mask(1, 3), silent)
     assert ours.value.tolist() == plain.value.tolist()
     assert ours.threshold.tolist() == plain.threshold.tolist()
     assert ours.feature.tolist() == [{-1: -1, 0: 1, 1: 3}[j] for j in plain.feature.tolist()]
@@ -132,17 +130,14 @@ def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it():
 
 
 def test_no_features_give_the_constant():
-    train = examples(Task.REGRESSION)
-    ensemble = subsets(train, Task.REGRESSION, shape=Settings(trees=5)).boost(mask(), silent)
+    train, _, (ensemble,) = trained([])
     assert ensemble.trees == 0
     assert ensemble.base.tolist() == [pytest.approx(train.y.mean())]
 
 
 def test_a_path_bills_each_model_for_itself():
-    train = examples(Task.REGRESSION)
-    of = subsets(train, Task.REGRESSION, shape=Settings(trees=5))
-    chosen = [mask(3), mask(0)]
-    models = [of.whole(of.boost(m, silent), {"model": k}) for k, m in enumerate(chosen)]
+    train, of, made = trained([3], [0])
+    models = [of.whole(trees, {"model": k}) for k, trees in enumerate(made)]
     first, second = PathOfModels(models).predict_path(train.features)
     assert [dict(p.point) for p in (first, second)] == [{"model": 0}, {"model": 1}]
     assert mean_cost(first, prices()) == 50
@@ -150,9 +145,8 @@ def test_a_path_bills_each_model_for_itself():
 
 
 def test_a_rebuilt_path_predicts_the_same():
-    train = examples(Task.REGRESSION)
-    of = subsets(train, Task.REGRESSION, shape=Settings(trees=5))
-    models = [of.whole(of.boost(mask(*range(k)), silent), {"features": k}) for k in range(12)]
+    train, of, made = trained(*(range(k) for k in range(12)))
+    models = [of.whole(trees, {"features": k}) for k, trees in enumerate(made)]
     path = PathOfModels(models)  # more than ten: numbers of two digits
     again = PathOfModels.from_state(path.state())
     json.dumps({k: v for k, v in path.state().items() if not isinstance(v, np.ndarray)})

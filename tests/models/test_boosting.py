@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from bench_models.boosting import binned, loss_of, prefixes
 from bench_models.tradeoff import LossPrices, constant_loss
-from bench_trees import boost
+from bench_trees import LambdaRank, boost
 from helpers.boosted_cases import examples
 from helpers.fakes import FakeContext
 from hypothesis import given
@@ -26,11 +26,8 @@ def test_at_most_a_hundred_rising_prefixes_end_with_the_whole(iterations):
     assert ends[0] == min(1, iterations)
 
 
-def test_up_to_a_hundred_iterations_are_all_reported():
+def test_up_to_a_hundred_iterations_are_all_reported_and_long_paths_are_dense_at_the_start():
     assert prefixes(100).tolist() == list(range(1, 101))
-
-
-def test_long_paths_are_dense_at_the_start():
     steps = np.diff(prefixes(3000))
     assert steps[:3].max() <= 3
     assert np.all(np.diff(steps) >= -1)
@@ -64,16 +61,11 @@ def test_copies_count_as_rows_in_the_constants_loss(task):
 def test_lambdaranks_constant_loss_sums_its_pairs_at_equal_scores():
     grades = np.array([2.0, 0.0, 1.0])
     data = Examples(np.zeros((3, 1), np.float32), grades, Queries.from_sizes(np.array([3])))
-    from bench_trees import LambdaRank
-
-    discount = 1 / np.log2(np.arange(2, 5))
-    ideal = float((np.sort(2**grades - 1)[::-1] * discount).sum())
-    cost = 0.0
-    for i in range(3):
-        for j in range(3):
-            if grades[i] > grades[j]:
-                gap = (2 ** grades[i] - 2 ** grades[j]) * abs(discount[i] - discount[j]) / ideal
-                cost += gap * np.log(2)
+    gain, discount = 2**grades, 1 / np.log2(np.arange(2, 5))
+    ideal = float((np.sort(gain - 1)[::-1] * discount).sum())
+    pairs = [(0, 1), (0, 2), (2, 1)]  # the better one first
+    gaps = [(gain[i] - gain[j]) * abs(discount[i] - discount[j]) / ideal for i, j in pairs]
+    cost = sum(gaps) * np.log(2)
     total = cost / np.log(2)  # of the gradients' sizes, whose logarithm a query counts as
     got = constant_loss("lambdarank", LambdaRank(), data)
     assert got == pytest.approx(cost / 3 * np.log2(1 + total) / total, rel=1e-9)
@@ -86,13 +78,10 @@ def test_buying_all_features_for_a_row_costs_tradeoff_times_the_constants_loss()
     assert row.tau == pytest.approx(0.12)
 
 
-def test_where_features_are_free_the_tradeoff_prices_a_split_on_each():
+def test_where_features_are_free_the_tradeoff_prices_splits_and_where_all_is_free_nothing():
     free = price_list(np.zeros(2), split=0.5, multiplier=np.array([1.0, 3.0]))
     row = LossPrices.of(free, tradeoff=0.2, loss=1.0)
     assert row.split.tolist() == pytest.approx([0.05, 0.15])
-
-
-def test_where_everything_is_free_nothing_is_charged():
     row = LossPrices.of(price_list(np.zeros(2)), tradeoff=1e9, loss=1.0)
     assert row.sensor.tolist() == [0.0, 0.0]
     assert row.split.tolist() == [0.0, 0.0]
@@ -117,6 +106,7 @@ PRICELESS = {
     "miser": ("miser.trees=8", "miser.tradeoff=[0, 0.1]", 'miser.steps="newton"'),
     "cegb": ("cegb.trees=12", "cegb.depth=4", "cegb.tradeoff=[0, 0.1]"),
 }
+ORDER = ["learner", "params", "split", "point"]
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "run"]
 
 
@@ -143,16 +133,13 @@ def test_boosters_without_prices_share_trees_that_equal_those_trained_apart(
             executor="inline",
             store=tmp_path / f"{'-'.join(learners)}.db",
         ).frame()
-        order = ["learner", "params", "split", "point"]
-        kept = [name for name in frame.columns if name not in MEASURED]
-        return frame[kept].sort_values(order, ignore_index=True), len(boosters)
+        return frame.drop(columns=MEASURED).sort_values(ORDER, ignore_index=True), len(boosters)
 
     apart = [rows(name) for name in PRICELESS]
     together, fewer = rows(*PRICELESS)
     assert fewer == sum(count for _, count in apart) - 2
-    wanted = pd.concat([frame for frame, _ in apart]).sort_values
-    columns = ["learner", "params", "split", "point"]
-    pd.testing.assert_frame_equal(together, wanted(columns, ignore_index=True), check_exact=True)
+    wanted = pd.concat([frame for frame, _ in apart]).sort_values(ORDER, ignore_index=True)
+    pd.testing.assert_frame_equal(together, wanted, check_exact=True)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bench_models.masked_predictor import (
     training_copies,
 )
 from helpers.fakes import FakeContext
+from helpers.kit import refused
 from scipy.special import log_softmax
 from scipy.stats import entropy
 
@@ -31,6 +32,12 @@ def rows(task, n=400, seed=0):
         Task.REGRESSION: signal,
     }
     return Examples(X, y[task].astype(np.float64))
+
+
+def noise_of(n):
+    """Rows whose labels cells say nothing of."""
+    rng = np.random.default_rng(0)
+    return Examples(rng.normal(size=(n, 3)).astype(np.float32), rng.integers(2, size=n) * 1.0)
 
 
 def predictor(train, task=Task.BINARY, **settings):
@@ -116,10 +123,7 @@ def test_it_uses_what_is_bought(task):
 
 
 def test_rows_are_predicted_by_trees_that_did_not_see_them():
-    rng = np.random.default_rng(0)
-    train = Examples(
-        rng.normal(size=(300, 3)).astype(np.float32), rng.integers(2, size=300).astype(float)
-    )
+    train = noise_of(300)
     model = predictor(train, trees=60, min_rows=1, leaves=64, learning_rate=0.3, parts=3)
     copies, bought = training_copies(train, 0), np.ones((300, 3), dtype=bool)
     part = model.parts_of(copies)
@@ -144,17 +148,14 @@ def test_a_missing_answer_is_not_an_unasked_question():
 
 
 def test_validation_rows_end_boosting():
-    rng = np.random.default_rng(0)
-    noise = Examples(
-        rng.normal(size=(200, 3)).astype(np.float32), rng.integers(2, size=200).astype(float)
-    )
+    noise = noise_of(200)
     context, prices = FakeContext(Task.BINARY, 2), Prices.additive(np.ones(3))
     short = MaskedGbrt(trees=400, parts=2).fit(noise, rows(Task.BINARY), prices, context)
     assert short.policy.predictor.whole.ensemble.trees < 100
     more = rows(Task.BINARY, 2000)
     long = MaskedGbrt(trees=400, parts=2).fit(more, rows(Task.BINARY), prices, context)
-    ensembles = [t.ensemble.trees for t in (long.policy.predictor.whole,)]
-    ensembles += [t.ensemble.trees for t in long.policy.predictor.without]
+    found = long.policy.predictor
+    ensembles = [trees.ensemble.trees for trees in (found.whole, *found.without)]
     assert 20 <= ensembles[0] < 400
     assert len({*ensembles}) == 1
 
@@ -166,5 +167,5 @@ def test_another_learner_has_no_predictor():
         def fit(self, *_):
             return object()
 
-    with pytest.raises(UsageError, match=r"mine: 'gbrt' has no predictor .* choose masked-gbrt"):
-        fitted_predictor("mine", Other(), FakeContext(Task.BINARY, 2))
+    words = "mine: 'gbrt' has no predictor|choose masked-gbrt"
+    refused(words, fitted_predictor, "mine", Other(), FakeContext(Task.BINARY), error=UsageError)

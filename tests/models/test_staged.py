@@ -17,11 +17,8 @@ NO_ENTRIES = np.zeros(0, dtype=np.int64)
 
 
 def masks(prediction, bill, n):
-    unpacked = prediction.bills[bill].acquired.unpack()
-    return [
-        set(np.flatnonzero(row).tolist())
-        for row in np.broadcast_to(unpacked, (n, unpacked.shape[1]))
-    ]
+    rows = prediction.bills[bill].acquired.unpack()
+    return [set(np.flatnonzero(row)) for row in np.broadcast_to(rows, (n, rows.shape[1]))]
 
 
 def counts(value, n):
@@ -84,24 +81,6 @@ def check_rejected(model, features, scores, rows):
                 assert (scores[i] < scores[j]) == (mine < other)
 
 
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, st.booleans())
-def test_cells_that_were_not_bought_change_nothing(seed, nan):
-    rng = np.random.default_rng(seed)
-    model = random_model(rng)
-    features = random_features(rng)
-    prices = model.prices
-    for k, original in enumerate(model.predict_path(features)):
-        bought = original.bills["path"].acquired.unpack()
-        readable = np.array(
-            [[bool(row[prices.sensors_of(j)].all()) for j in range(D)] for row in bought]
-        ).reshape(len(features), D)
-        other = np.full(features.X.shape, np.nan) if nan else random_rows(rng, len(features), D)
-        X = np.where(readable, features.X, other).astype(np.float32)
-        replayed = list(model.predict_path(Features(X, features.queries)))[k]
-        assert bits(replayed) == bits(original)
-
-
 def bits(prediction):
     bill, n = prediction.bills["path"], len(prediction.scores)
     return [
@@ -159,17 +138,9 @@ def test_predictions_do_not_change_when_earlier_ones_are_written_to():
 
 
 def chain_of(ensemble, prices):
-    count = ensemble.trees
-    stages = [
-        Stage(
-            np.array([t]),
-            np.ones(1),
-            np.zeros(1),
-            carry=t > 0,
-            then=t + 1 if t + 1 < count else END,
-        )
-        for t in range(count)
-    ]
+    count, one, none = ensemble.trees, np.ones(1), np.zeros(1)
+    onward = [*range(1, count), END]
+    stages = [Stage(np.array([t]), one, none, carry=t > 0, then=onward[t]) for t in range(count)]
     return StagedModel(stages, [Point(t, {"trees": t + 1}) for t in range(count)], prices, ensemble)
 
 
@@ -189,12 +160,6 @@ def test_boosted_chains_charge_the_model_bill_to_all_rows_alike():
     last = list(model.predict_path(Features(random_rows(rng, 5, D))))[-1]
     assert last.bills["model"].acquired.bits.shape == (1, 1)
     assert np.ndim(last.bills["model"].splits) == 0
-
-
-def test_an_empty_block_has_a_whole_path_of_empty_predictions():
-    model = random_model(np.random.default_rng(3))
-    empty = Features(np.zeros((0, D), dtype=np.float32), Queries(np.zeros(1, dtype=np.int64)))
-    assert [len(p.scores) for p in model.predict_path(empty)] == [0] * len(model.points)
 
 
 def test_a_model_of_raw_columns_only_needs_no_trees():
