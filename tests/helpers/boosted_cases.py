@@ -45,6 +45,18 @@ def subsets(train, task, at=None, shape=None, **settings):
     return Subsets(learner, shape or learner.settings(task, 8), train, at or prices(), context)
 
 
+def coins(*weights, n=400, seed=0):
+    """Columns of +-1, and their weighted sum: each column explains its squared weight."""
+    X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, len(weights))).astype(np.float32)
+    return Examples(X, X.astype(float) @ np.array(weights))
+
+
+def bought(learner, train, at, task=Task.REGRESSION, **context):
+    """The features that the model of each point tests."""
+    models = fit(learner, train, task, at, **context).models
+    return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in models]
+
+
 def path(model, data):
     return list(model.predict_path(data.features))
 
