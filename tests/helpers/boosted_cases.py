@@ -1,5 +1,7 @@
 """Small data sets for the tests of boosted-tree learners."""
 
+from dataclasses import replace
+
 import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.nested_sets.subsets import Subsets
@@ -29,6 +31,20 @@ def examples(task, n=300, seed=0):
     }[task]
     queries = Queries.from_sizes(np.full(n // 10, 10)) if task is Task.RANKING else None
     return Examples(X, y, queries)
+
+
+def complete(task, n=200, copies=False):
+    """Examples without missing cells, columns of different size."""
+    train = examples(task, n)
+    X = np.nan_to_num(train.X) * np.array([1, 10, 0.1, 3], dtype=np.float32) + 2
+    m = np.random.default_rng(1).integers(1, 4, n) if copies else None
+    return replace(train, X=X.astype(np.float32), multiplicity=m)
+
+
+def standardised(train):
+    mean = np.average(train.X.astype(float), axis=0, weights=train.weights)
+    off = train.X - mean
+    return off / np.sqrt(np.average(off**2, axis=0, weights=train.weights))
 
 
 def fit(learner, train, task, at=None, **context):
