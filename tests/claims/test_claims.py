@@ -14,11 +14,10 @@ from bench_claims.verdicts import (
     UNMEASURED,
     UNRUN,
     WORDS,
-    judge,
     settle,
     tally,
 )
-from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from helpers.claim_cases import BASE, claim, frame, info, judged, rows, use
 from helpers.kit import refused
 
 from bench_core.splits import Note
@@ -63,50 +62,53 @@ ORDER = ["full", "cheap", "poor"]
     ],
 )
 def test_a_figure_is_that_of_the_definition(measure, learners, holds, more, expected):
-    table = {**BASE, "measure": measure, "learners": learners, "holds": holds, **more}
-    found = judge(Claim.of(table), frame(FULL, CHEAP, POOR, NONE), ACCURACY)
+    found = judged(measure, FULL, CHEAP, POOR, NONE, learners=learners, holds=holds, **more)
     assert found.word == expected[0]
     assert found.measured == pytest.approx(expected[1], nan_ok=True)
 
 
 def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure():
     expensive = rows("cheap", [(11, 1.0, 1.0)], seed=1)
-    table = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"}
-    claim, within = Claim.of(table), Claim.of({**table, "budget": 10})
-    assert judge(claim, frame(CHEAP, expensive), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
-    found = judge(within, frame(CHEAP, expensive), ACCURACY)
+    rule = {"learners": ["cheap"], "holds": ">= 0"}
+    assert judged("quality", CHEAP, expensive, **rule).measured == pytest.approx((0.99 + 1) / 2)
+    found = judged("quality", CHEAP, expensive, **rule, budget=10)
     assert (found.word, found.shown) == (FAILS, "-")
     lack = "no operating point within the budget in at least one repeat"
     assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")
 
 
 def test_without_the_constant_no_margin_is_settled():
-    table = {**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"}
-    found = judge(Claim.of({**table, "budgets": [4, 12]}), frame(CHEAP, POOR), ACCURACY)
+    rule = {"learners": CHEAP_AND_POOR, "holds": "> 0", "budgets": [4, 12]}
+    found = judged("margin", CHEAP, POOR, **rule)
     assert (found.word, found.how) == (UNRUN, "no results of constant")
 
 
 QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
 
 
-def test_what_was_not_run_is_said():
-    claim = Claim.of(QUALITY)
-    assert judge(claim, frame(FULL), ACCURACY).how == "no results of cheap"
-    assert judge(Claim.of({**QUALITY, "dataset": "x"}), frame(CHEAP), ACCURACY).word == UNRUN
-    found = settle(claim, info(use("forest")), frame(CHEAP))
-    assert (found.word, found.how) == (ELSEWHERE, "letters is not in this run")
+STAND_IN = rows("cheap", [(1, 1, 1)], stand_in=True)
 
 
-def test_what_stands_in_never_counts():
-    stand_in = frame(rows("cheap", [(1, 1, 1)], stand_in=True))
-    assert judge(Claim.of(QUALITY), stand_in, ACCURACY).word == UNRUN
-    found = settle(Claim.of(QUALITY), info(use("sim", stand_in_for="letters")), stand_in)
-    assert (found.word, found.how) == (ABSENT, "sim is a stand-in, which never counts")
-
-
-def test_data_that_the_run_skipped_are_absent():
-    found = settle(Claim.of(QUALITY), info(use("x"), absent=("letters",)), frame(CHEAP))
-    assert (found.word, found.how) == (ABSENT, "no files of letters: bench show letters")
+@pytest.mark.parametrize(
+    ("run", "made", "word", "how"),
+    [
+        (info(use("letters")), FULL, UNRUN, "no results of cheap; profile paper"),
+        (info(use("letters")), STAND_IN, UNRUN, "no results of cheap; profile paper"),
+        (info(use("forest")), CHEAP, ELSEWHERE, "letters is not in this run"),
+        (
+            info(use("sim", stand_in_for="letters")),
+            *(STAND_IN, ABSENT, "sim is a stand-in, which never counts"),
+        ),
+        (
+            info(use("x"), absent=("letters",)),
+            *(CHEAP, ABSENT, "no files of letters: bench show letters"),
+        ),
+    ],
+    ids=["not run", "stand-in in its place", "elsewhere", "stand-in", "skipped"],
+)
+def test_without_results_on_its_data_no_claim_is_settled(run, made, word, how):
+    found = settle(Claim.of(QUALITY), run, frame(made))
+    assert (found.word, found.how) == (word, how)
 
 
 def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample():
@@ -146,40 +148,39 @@ def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(measure, 
         rows(name, [(4, 0.5, 0.5)], seed=1, **(lost if name == who else {}))
         for name in ("cheap", "poor")
     ]
-    two = {"measure": measure, "learners": ["cheap", "poor"], "holds": "> 0"}
-    two |= {"budgets": [4, 12]} if "margin" in measure else {}
+    rule = {"budgets": [4, 12]} if "margin" in measure else {}
     constant = [*NONE, *rows("constant", [(0, 0.5, 0.5)], seed=1)]
-    found = judge(Claim.of({**BASE, **two}), frame(CHEAP, POOR, constant, *again), ACCURACY)
+    parts = CHEAP, POOR, constant, *again
+    found = judged(measure, *parts, learners=CHEAP_AND_POOR, holds="> 0", **rule)
     assert (found.word, found.measured) == (HOLDS, pytest.approx(figure))
     assert found.how.endswith("1 repeat; 1 more without results of every learner; failed trials: 1")
 
 
 def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_them():
-    right = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 16]})
-    wrong = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 17]})
-    found = settle(right, info(use("letters")), frame(FULL))
-    assert (found.word, found.shown) == (HOLDS, "12/4/5 x 16")
-    assert settle(wrong, info(use("letters")), frame(FULL)).word == FAILS
-    unstated = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 0]})
-    assert settle(unstated, info(use("letters")), frame(FULL)).word == HOLDS
-    assert settle(wrong, info(use("letters", size="quick")), frame(FULL)).word == UNRUN
+    def found(features, **data):
+        stated = claim("sizes", learners=[], sizes=[12, 4, 5, features])
+        return settle(stated, info(use("letters", **data)), frame(FULL))
+
+    assert (found(16).word, found(16).shown) == (HOLDS, "12/4/5 x 16")
+    assert found(17).word == FAILS
+    assert found(0).word == HOLDS  # not stated
+    assert found(17, size="quick").word == UNRUN
 
 
 def test_a_contender_may_be_some_of_a_learners_settings():
     forest = '{"f0": {"learner": "forest", "trees": 9}, "depth": null}'
     kernel = '{"f0": {"learner": "svm", "C": 1.0}, "depth": 4}'
-    both = frame(
-        rows("pair", [(4, 0.9, 0.8)], params=forest), rows("pair", [(4, 0.7, 0.6)], params=kernel)
+    both = (
+        rows("pair", [(4, 0.9, 0.8)], params=forest),
+        rows("pair", [(4, 0.7, 0.6)], params=kernel),
     )
 
-    def shown(**where):
-        table = {**QUALITY, "learners": [{"learner": "pair", **where}]}
-        return judge(Claim.of(table), both, ACCURACY).shown
+    def found(**where):
+        return judged("quality", *both, learners=[{"learner": "pair", **where}], holds=">= 0.98")
 
-    assert shown(f0="forest") == shown(depth="none") == "0.8"
-    assert shown(f0={"learner": "svm", "C": 1}) == shown(depth=4) == "0.6"
-    table = {**QUALITY, "learners": [{"learner": "pair", "f0": "none"}]}
-    assert judge(Claim.of(table), both, ACCURACY).how == "no results of pair(f0=none)"
+    assert found(f0="forest").shown == found(depth="none").shown == "0.8"
+    assert found(f0={"learner": "svm", "C": 1}).shown == found(depth=4).shown == "0.6"
+    assert found(f0="none").how == "no results of pair(f0=none)"
 
 
 def test_a_number_of_the_operating_point_may_be_the_cost():
@@ -188,8 +189,8 @@ def test_a_number_of_the_operating_point_may_be_the_cost():
         for share, quality in ((0.5, 0.9), (1.0, 0.95))
         for row in rows("pair", [(1, quality, quality)])
     ]
-    table = {**BASE, "measure": "quality", "learners": ["pair"], "cost": "point.sent"}
-    found = judge(Claim.of({**table, "budget": 0.6, "holds": "> 0"}), frame(sent), ACCURACY)
+    rule = {"learners": ["pair"], "cost": "point.sent", "budget": 0.6, "holds": "> 0"}
+    found = judged("quality", sent, **rule)
     assert found.shown == "0.9"
     assert "up to 0.6, by point.sent" in found.how
 

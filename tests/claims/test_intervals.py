@@ -10,11 +10,10 @@ from bench_claims.verdicts import (
     HOLDS,
     OTHER,
     UNDECIDED,
-    judge,
     settle,
     settle_elsewhere,
 )
-from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from helpers.claim_cases import BASE, frame, info, judged, rows, use
 from helpers.stores import TRIAL
 
 from bench_core.results.records import Trial, TrialValues
@@ -60,12 +59,11 @@ STORE = MadeStore(
 
 def of(measure, *learners, **more):
     """The verdict on learners of ``STORE``, whose means the frame has."""
-    table = {**BASE, "measure": measure, "learners": [*learners], "holds": "> 0"}
     made = [
         rows(name, [(cost.mean(), quality.mean(), quality.mean())])
         for name, (quality, cost) in STORE.learners.items()
     ]
-    return judge(Claim.of(table | more), frame(*made), ACCURACY, STORE)
+    return judged(measure, *made, store=STORE, learners=[*learners], **{"holds": "> 0", **more})
 
 
 def half_width(values):
@@ -132,21 +130,25 @@ def test_always_above_needs_every_budget():
     assert (hair.word, hair.measured) == (FAILS, 0.0)
 
 
-@pytest.mark.parametrize("measure", ["quality", "time-ratio"])
-def test_without_values_repeats_tell(measure):
-    """Student's interval of three repeats, 4.303 standard errors either way."""
-    quality, seconds = (0.90, 0.86, 0.91), (2.0, 3.0, 2.2)
+def repeats(quality, seconds):
+    """Rows of the first learner and of one that takes a second, by repeat."""
     own = [
         rows("first", [(4, q, q)], seed=k, fit_seconds=s)
         for k, (q, s) in enumerate(zip(quality, seconds, strict=True))
     ]
-    other = [rows("second", [(4, 0.5, 0.5)], seed=k, fit_seconds=1.0) for k in range(3)]
-    rule = {"measure": measure, "learners": ["first", "second"], "holds": "> 0"}
-    found = judge(Claim.of({**BASE, **rule}), frame(*own, *other), ACCURACY)
+    return own, [rows("second", [(4, 0.5, 0.5)], seed=k, fit_seconds=1.0) for k in range(3)]
+
+
+@pytest.mark.parametrize("measure", ["quality", "time-ratio"])
+def test_without_values_repeats_tell(measure):
+    """Student's interval of three repeats, 4.303 standard errors either way."""
+    quality, seconds = (0.90, 0.86, 0.91), (2.0, 3.0, 2.2)
+    own, other = repeats(quality, seconds)
+    found = judged(measure, *own, *other, holds="> 0")
     values = np.array(quality if measure == "quality" else seconds)
     wanted = 4.303 * values.std(ddof=1) / 3**0.5
     assert found.interval.high - found.interval.low == pytest.approx(2 * wanted, rel=0.3)
-    one = judge(Claim.of({**BASE, **rule}), frame(own[0], other[0]), ACCURACY)
+    one = judged(measure, own[0], other[0], holds="> 0")
     assert (one.word, one.interval) == (HOLDS, None)
 
 
@@ -180,11 +182,9 @@ def test_another_data_set_shows_a_claim_and_settles_nothing():
 def test_an_interval_of_times_is_students_for_the_logarithm_and_above_zero(measure):
     """Seconds of 1, 2 and 15 have a mean of 6 and a standard error of 4.5: 6 - 4.303 * 4.5 < 0."""
     seconds = np.array([1.0, 2.0, 15.0])
-    own = [rows("first", [(4, 0.9, 0.9)], seed=k, fit_seconds=s) for k, s in enumerate(seconds)]
-    other = [rows("second", [(4, 0.5, 0.5)], seed=k, fit_seconds=1.0) for k in range(3)]
-    rule = {"measure": measure, "learners": ["first", "second"]}
-    rule |= {"holds": "> 0"} if measure == "time-ratio" else {}  # no bound on minutes
-    found = judge(Claim.of({**BASE, **rule}), frame(*own, *other), ACCURACY)
+    own, other = repeats([0.9] * 3, seconds)
+    rule = {"holds": "> 0"} if measure == "time-ratio" else {}  # no bound on minutes
+    found = judged(measure, *own, *other, **rule)
     unit = 60 if measure == "minutes" else 1
     assert found.measured == pytest.approx(2 / unit)  # the median
     reach = np.exp(4.3027 * np.log(seconds).std(ddof=1) / 3**0.5)

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from bench_claims.claims import MEASURES, Claim
+from bench_claims.claims import MEASURES
 from bench_claims.measures import FIGURES, Results
-from bench_claims.verdicts import FAILS, GROWING, HOLDS, SMALL, Verdict, judge, settle
-from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from bench_claims.verdicts import FAILS, GROWING, HOLDS, SMALL, Verdict, settle
+from helpers.claim_cases import ACCURACY, claim, frame, info, judged, rows, use
+from helpers.kit import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import UsageError
 from bench_core.results.operating_points import Criterion
 
 NONE = rows("constant", [(0, 0.5, 0.5)])
@@ -21,11 +21,6 @@ QUALITIES = st.integers(0, 20).map(lambda tenth: tenth / 20)
 POINTS = st.lists(st.tuples(COSTS, QUALITIES), min_size=1, max_size=6)
 TWO_SEEDS = st.tuples(POINTS, POINTS)
 MORE = st.tuples(st.lists(st.tuples(COSTS, QUALITIES), max_size=4), POINTS)
-
-
-def judged(measure, holds, *parts, metric=ACCURACY, **more):
-    table = {**BASE, "measure": measure, "learners": ["first", "second"], "holds": holds, **more}
-    return judge(Claim.of(table), frame(*parts), metric)
 
 
 def seeds(learner, by_seed):
@@ -60,7 +55,8 @@ def test_more_operating_points_never_lose_a_margin(measure, higher, first, secon
     given = {"metric": Criterion("accuracy", higher), "budgets": [10, 30]}
 
     def figure(a, b):
-        found = judged(measure, ">= 0", seeds("first", a), seeds("second", b), trivial, **given)
+        parts = seeds("first", a), seeds("second", b), trivial
+        found = judged(measure, *parts, holds=">= 0", **given)
         assert isinstance(found, Verdict)
         return np.nan_to_num(found.measured)
 
@@ -75,47 +71,34 @@ def test_more_operating_points_never_lose_a_margin(measure, higher, first, secon
 def test_a_margin_misses_no_stretch_however_short():
     """From 9 to 10 of 10000 budgets the second has nothing."""
     first, second = rows("first", [(9, 0.7, 0.7)]), rows("second", [(10, 0.7, 0.7)])
-    found = judged("margin", "> 0", first, second, NONE, budgets=[0, 10000])
+    found = judged("margin", first, second, NONE, holds="> 0", budgets=[0, 10000])
     assert (found.word, found.measured) == (HOLDS, pytest.approx(0.2 / 10000))
-    least = judged("least-margin", ">= 0", first, second, NONE, budgets=[0, 10000])
+    least = judged("least-margin", first, second, NONE, holds=">= 0", budgets=[0, 10000])
     assert (least.word, least.measured) == (HOLDS, 0.0)
-
-
-def test_an_equality_fails_on_either_side_and_below_its_floor():
-    """A learner that buys next to nothing is cheap, and no good."""
-
-    def word(cost, quality, **rule):
-        table = {**BASE, "measure": "cost", "learners": ["first"], **rule}
-        made = frame(rows("first", [(cost, quality, quality)]))
-        return judge(Claim.of(table), made, ACCURACY).word
-
-    both = {"near": 12, "within": 0.005, "floor": ">= 0.9"}
-    assert word(12.004, 0.95, **both) == HOLDS
-    assert word(2, 0.95, **both) == word(13, 0.95, **both) == word(12, 0.6, **both) == FAILS
 
 
 def test_always_above_is_not_the_same_everywhere():
     same = [rows(name, [(4, 0.7, 0.7)]) for name in ("first", "second")]
-    found = judged("least-margin", ">= 0", *same, NONE, budgets=[0, 9])
+    found = judged("least-margin", *same, NONE, holds=">= 0", budgets=[0, 9])
     assert (found.word, found.how.split("; ")[-1]) == (FAILS, "equal at every budget")
 
 
 def test_a_saving_is_one_only_where_the_quality_is_kept_on_test_too():
     full = rows("second", [(16, 1.0, 1.0)])
     for test, word in ((0.991, HOLDS), (0.98, FAILS)):
-        found = judged("saving", ">= 0.5", rows("first", [(4, 0.995, test)]), full)
+        found = judged("saving", rows("first", [(4, 0.995, test)]), full, holds=">= 0.5")
         assert (found.word, found.shown) == (word, "75.0%")
     assert found.how.endswith("on test the quality there is 0.98, and the other's best 1")
 
 
 def test_a_competitor_that_never_keeps_the_quality_saves_less_still():
     full, poor = rows("second", [(16, 1.0, 1.0)]), rows("first", [(1, 0.9, 0.9)])
-    found = judged("saving", "<= 0.755", poor, full)
+    found = judged("saving", poor, full, holds="<= 0.755")
     assert (found.word, found.shown) == (HOLDS, "0.0%")
-    assert judged("saving", ">= 0.1", poor, full).word == FAILS
+    assert judged("saving", poor, full, holds=">= 0.1").word == FAILS
     # a repeat in which it saves much counts for the mean with those in which it saves nothing
     again = [rows("first", [(1, 1.0, 1.0)], seed=1), rows("second", [(16, 1.0, 1.0)], seed=1)]
-    assert judged("saving", "<= 0.3", poor, full, *again).measured == (0 + 15 / 16) / 2
+    assert judged("saving", poor, full, *again, holds="<= 0.3").measured == (0 + 15 / 16) / 2
 
 
 def boosted(learner, qualities, **params):
@@ -143,7 +126,8 @@ GOOD = rows("first", [(4, 0.95, 0.95)])
     ],
 )
 def test_a_competitor_must_have_converged(qualities, word):
-    found = judged("margin", "> 0", GOOD, boosted("second", qualities), NONE, budgets=[4, 9])
+    made = GOOD, boosted("second", qualities), NONE
+    found = judged("margin", *made, holds="> 0", budgets=[4, 9])
     assert found.word == word
     assert found.how.endswith("the last trees still help second") == (word == GROWING)
 
@@ -152,9 +136,10 @@ def test_a_contender_may_have_been_measured_on_the_same_rows_with_other_features
     raw = [row | {"dataset": "d(features=raw)"} for row in rows("second", [(4, 0.7, 0.7)])]
     own = rows("second", [(4, 0.99, 0.99)])
     other = {"learner": "second", "dataset": "d(features=raw)"}
-    parts = (rows("first", [(4, 0.8, 0.8)]), own, raw, NONE)
-    assert judged("margin", "> 0", *parts, budgets=[4, 9], learners=["first", other]).word == HOLDS
-    assert judged("margin", "> 0", *parts, budgets=[4, 9]).word == FAILS
+    parts, rule = (rows("first", [(4, 0.8, 0.8)]), own, raw, NONE), {"holds": "> 0"}
+    rule["budgets"] = [4, 9]
+    assert judged("margin", *parts, **rule, learners=["first", other]).word == HOLDS
+    assert judged("margin", *parts, **rule).word == FAILS
 
 
 def test_who_bounds_a_learner_must_have_trained_it():
@@ -162,8 +147,7 @@ def test_who_bounds_a_learner_must_have_trained_it():
     other = rows("second", [(40, 0.95, 0.95)])
 
     def word(measure, rule, part, learners=("first",)):
-        table = {**BASE, "measure": measure, "learners": [*learners], **rule}
-        return judge(Claim.of(table), frame(part, other), ACCURACY).word
+        return judged(measure, part, other, learners=[*learners], **rule).word
 
     for rule in ({"holds": "<= 0.86"}, {"near": 0.81, "within": 0.005}):
         assert word("quality", rule, growing) == GROWING
@@ -179,18 +163,17 @@ def test_points_that_do_not_tell_their_trees_leave_convergence_open():
     exits = [row | {"point": '{"threshold": 1.0}'} for row in last]
     nested = [row | {"params": '{"base": {"trees": 100}}'} for row in exits]
     for made in (exits, nested):
-        found = judged("margin", "> 0", GOOD, made, NONE, budgets=[4, 9])
+        found = judged("margin", GOOD, made, NONE, holds="> 0", budgets=[4, 9])
         assert found.word == HOLDS
         assert found.how.endswith("not known whether converged: second")
 
 
 def test_fewer_rows_or_trees_than_the_papers_settle_nothing():
     fit = boosted("first", [0.7, 0.8, 0.8])
-    table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
     made, run = frame(fit), info(use("letters"))
 
-    def found(**least):
-        return settle(Claim.of({**table, **least}), run, made)
+    def found(holds=">= 0.8", **least):
+        return settle(claim("quality", learners=["first"], holds=holds, **least), run, made)
 
     assert found(rows=12, trees=100).word == HOLDS
     assert (few := found(rows=13)).word == SMALL
@@ -198,12 +181,11 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing():
     assert (few := found(trees=101)).word == SMALL
     assert "first has 100 trees, the paper 101" in few.how
     assert found(rows=13, trees=101).shown == "0.8"
-    failing = settle(Claim.of({**table, "rows": 13, "holds": ">= 0.9"}), run, made)
-    assert failing.word == SMALL
+    assert found(rows=13, holds=">= 0.9").word == SMALL
 
 
 def test_a_quality_under_a_cap_is_what_was_measured_under_it():
-    table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
+    rule = {"learners": ["first"], "holds": ">= 0.8", "budget": 2}
     points = [(1, 0.9, 0.9), (3, 1.0, 1.0)]
     path = rows("first", points, cap=float("nan"), cost_max=5.0)
     capped = [
@@ -211,12 +193,12 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it():
         *rows("first", [(2, 0.6, 0.95)], cap=2.0, params='{"trees": 2}'),
         *rows("first", [(4, 0.8, 0.99)], cap=4.0),
     ]
-    claim = Claim.of({**table, "kind": "cap", "budget": 2})
-    results = Results(claim, frame(path, capped), ACCURACY)
-    assert FIGURES["quality"](results) == 0.75  # the better on validation
+
+    def figure(path, **kind):
+        made = claim("quality", **rule, **kind)
+        return FIGURES["quality"](Results(made, frame(path, capped), ACCURACY))
+
+    assert figure(path, kind="cap") == 0.75  # the better on validation
     kept = rows("first", points, cap=float("nan"))  # no row of the first point costs more
-    assert FIGURES["quality"](Results(claim, frame(kept, capped), ACCURACY)) == 0.9
-    mean = Results(Claim.of({**table, "budget": 2}), frame(path, capped), ACCURACY)
-    assert FIGURES["quality"](mean) == 0.9
-    with pytest.raises(UsageError, match="kind"):
-        Claim.of({**table, "kind": "most", "budget": 2})
+    assert figure(kept, kind="cap") == figure(path) == 0.9
+    refused("kind", claim, "quality", **rule, kind="most")

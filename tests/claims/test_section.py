@@ -20,18 +20,6 @@ def sections(info=None):
     return [made] if made else []
 
 
-def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in():
-    found = verdicts(example.info(), example.frame())
-    assert [(v.claim.id, v.word, v.shown) for v in found] == [
-        ("cheap-forest", "holds", "83.3%"),  # 1 - 9/54
-        ("good-forest", "does not hold", "0.895"),
-        ("licensed", "data absent", "-"),
-        ("absent", "data absent", "-"),
-    ]
-    assert found[2].how == "yahoo-sim is a stand-in, which never counts"
-    assert sections()[0].summary == SUMMARY
-
-
 def test_claims_of_another_version_are_left_out_and_it_is_said():
     info = example.info(extra={"claims": [{"text": "of old"}]})
     assert verdicts(info, example.frame()) == ()

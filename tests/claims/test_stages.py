@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from bench_claims import measures
-from bench_claims.claims import Claim
 from bench_claims.verdicts import FAILS, HOLDS, UNRUN, judge, settle
 from bench_models.staged import Point, Stage, StagedModel
-from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from helpers.claim_cases import ACCURACY, claim, frame, info, rows, use
 
 from bench_core import Examples, price_list
 from bench_core._io.digests import canonical
@@ -37,12 +36,11 @@ def trial(learner, *points, quality=0.9, **params):
 
 
 def judged(measure, *parts, **rule):
-    claim = {**BASE, "measure": measure, "learners": ["first", "second"], **rule}
     compact = frame(*parts).astype(dict.fromkeys(("learner", "params", "point"), "category"))
     store = SimpleNamespace()  # not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measures, "stages_of", shares)
-        return judge(Claim.of(claim), compact, ACCURACY, store)  # as a report has them
+        return judge(claim(measure, **rule), compact, ACCURACY, store)  # as a report has them
 
 
 def shares(store, trial, point):
@@ -114,7 +112,6 @@ def test_stages_are_counted_on_the_stored_model(monkeypatch):
 
 
 def test_stages_need_the_store():
-    claim = {**BASE, "learners": ["first", "second"], "measure": "stages", "near": 2, "within": 0}
-    run = info(use("letters"))
     made = frame(trial("first", (1, None)), PLAIN)
-    assert settle(Claim.of({"holds": "", **claim}), run, made).word == UNRUN
+    found = settle(claim("stages", near=2, within=0), info(use("letters")), made)
+    assert found.word == UNRUN

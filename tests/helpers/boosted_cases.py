@@ -1,5 +1,7 @@
 """Small data sets for the tests of boosted-tree learners."""
 
+from dataclasses import replace
+
 import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.nested_sets.subsets import Subsets
@@ -31,6 +33,20 @@ def examples(task, n=300, seed=0):
     return Examples(X, y, queries)
 
 
+def complete(task, n=200, copies=False):
+    """Examples without missing cells, columns of different size."""
+    train = examples(task, n)
+    X = np.nan_to_num(train.X) * np.array([1, 10, 0.1, 3], dtype=np.float32) + 2
+    m = np.random.default_rng(1).integers(1, 4, n) if copies else None
+    return replace(train, X=X.astype(np.float32), multiplicity=m)
+
+
+def standardised(train):
+    mean = np.average(train.X.astype(float), axis=0, weights=train.weights)
+    off = train.X - mean
+    return off / np.sqrt(np.average(off**2, axis=0, weights=train.weights))
+
+
 def fit(learner, train, task, at=None, **context):
     """Fit a learner and the learners that it needs; validation rows are those of training."""
     how = FakeContext(task, CLASSES[task], **context)
@@ -43,6 +59,18 @@ def subsets(train, task, at=None, shape=None, **settings):
     """What is trained on subsets of the features."""
     learner, context = BoostedTrees(**settings), FakeContext(task, CLASSES[task])
     return Subsets(learner, shape or learner.settings(task, 8), train, at or prices(), context)
+
+
+def coins(*weights, n=400, seed=0):
+    """Columns of +-1, and their weighted sum: each column explains its squared weight."""
+    X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, len(weights))).astype(np.float32)
+    return Examples(X, X.astype(float) @ np.array(weights))
+
+
+def bought(learner, train, at, task=Task.REGRESSION, **context):
+    """The features that the model of each point tests."""
+    models = fit(learner, train, task, at, **context).models
+    return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in models]
 
 
 def path(model, data):

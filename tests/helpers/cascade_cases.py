@@ -1,11 +1,12 @@
 """Small problems for the tests of Soft-Cascade and AND-OR, and the definition of serving them."""
 
 import numpy as np
+from bench_trees import Ensemble
 from scipy.special import expit
 
 from bench_core import Examples, Queries, Task, price_list
+from helpers import boosted_cases
 from helpers.cronus_cases import Fixed, forest
-from helpers.fakes import FakeContext
 from helpers.random_trees import path as walk
 
 D = 6
@@ -28,10 +29,9 @@ def data(task, n=240, seed=0):
 
 
 def fit(kind, train, task, at=None, **how):
-    trees = forest(1, train.X, train.y, trees=12)
-    context = FakeContext(task, 2)
-    learner = kind(base=Fixed(trees), **{"stages": 3, **how})
-    return learner.fit(train, train, at or prices(), context)
+    parts = [forest(train.X, train.y, 4, features=np.arange(D) < most) for most in (2, 4, D)]
+    learner = kind(base=Fixed(Ensemble.concat(parts)), **{"stages": 3, **how})
+    return boosted_cases.fit(learner, train, task, at or prices())
 
 
 def stage_scores(model, x):

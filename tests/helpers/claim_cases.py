@@ -1,6 +1,8 @@
 """Rows and records of runs small enough to judge claims by eye."""
 
 import pandas as pd
+from bench_claims.claims import Claim
+from bench_claims.verdicts import judge
 
 from bench_core.results.operating_points import Criterion
 from helpers import example
@@ -26,6 +28,16 @@ def rows(learner, points, **more):
 
 def frame(*parts):
     return pd.DataFrame([row for part in parts for row in part])
+
+
+def claim(measure, **more):
+    """A claim on the learners ``first`` and ``second``, or on others."""
+    return Claim.of({**BASE, "learners": ["first", "second"], "measure": measure, **more})
+
+
+def judged(measure, *parts, metric=ACCURACY, store=None, **more):
+    """The verdict on a claim from these rows."""
+    return judge(claim(measure, **more), frame(*parts), metric, store)
 
 
 def info(*uses, **changes):

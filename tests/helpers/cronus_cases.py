@@ -1,6 +1,6 @@
 """Small random cascade problems shared by the tests of Cronus."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -8,10 +8,11 @@ import numpy as np
 from bench_methods.cronus.cascade import Cascade, optimise
 from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
-from bench_trees import Ensemble
+from bench_trees import Ensemble, Settings
 
-from bench_core import Task
-from helpers.random_trees import ensemble, stump
+from bench_core import Examples, Queries, Task, price_list
+from helpers.grown import boosted
+from helpers.random_trees import stump
 
 
 def problem(seed=0, n=60, trees=6, sensors=4, **changed):
@@ -66,34 +67,39 @@ class Fixed:
         return SimpleNamespace(ensemble=self.ensemble)
 
 
-def forest(seed, X, residual, trees=8, rate=0.3):
-    """Depth-2 trees on random features and cuts, leaves fitted to the residual, as in boosting.
-
-    Cuts are values of the data, so ties at thresholds occur; missing values go left or right.
-    """
-    rng = np.random.default_rng(seed)
-    made = []
-    residual = residual - residual.mean()
-    for _ in range(trees):
-        tests = [(int(rng.integers(X.shape[1])), X[rng.integers(len(X))]) for _ in range(3)]
-        cuts = [(f, np.float32(np.nan_to_num(row[f]))) for f, row in tests]
-        side = [bool(b) for b in rng.random(3) < 0.5]
-        goes = [
-            np.where(np.isnan(X[:, f]), s, X[:, f] <= c)
-            for (f, c), s in zip(cuts, side, strict=True)
-        ]
-        leaf = np.where(goes[0], np.where(goes[1], 3, 4), np.where(goes[2], 5, 6))
-        value = np.zeros(7)
-        for node in range(3, 7):
-            if (leaf == node).any():
-                value[node] = rate * residual[leaf == node].mean()
-        residual = residual - value[leaf]
-        splits = [(*cuts[k], 2 * k + 1, 2 * k + 2, side[k], 0.0) for k in range(3)]
-        made.append([*splits, *((-1, 0.0, -1, -1, False, v) for v in value[3:])])
-    return ensemble(made, [0] * trees, [0.0], X.shape[1])
+def forest(X, y, trees=12, **how):
+    """Boosted trees of depth 2 on centred labels."""
+    settings = Settings(trees=trees, learning_rate=0.3, max_depth=2, min_rows=1)
+    return replace(boosted(X, y - y.mean(), settings=settings, **how), base=np.zeros(1))
 
 
 def stumps(features, cuts, low, high):
     """One split each: ``low`` where x <= cut, else ``high``."""
     each = zip(features, low, high, cuts, strict=True)
     return Ensemble.concat([stump(*one, features=max(features) + 1) for one in each])
+
+
+D = 6
+
+
+def prices(scale=1.0):
+    """Six features from 1 to 50, two of them read from one sensor."""
+    cost = scale * np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
+    return price_list(cost, shared=[[3, 4]], split=scale * 0.25, tree=scale * 0.5)
+
+
+def examples(task, n=400, seed=0):
+    """Whole numbers, some missing, and a signal in which the first feature turns the fourth."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, size=(n, D)).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    known = np.nan_to_num(X)
+    signal = known @ np.array([1.0, 0.6, 0.8, 0.7, 0.0, 1.2]) + rng.normal(size=n)
+    signal += np.where(known[:, 0] > 4, 2.0, -1.0) * known[:, 3]
+    y = {
+        Task.REGRESSION: signal,
+        Task.RANKING: np.digitize(signal, np.quantile(signal, [0.3, 0.6, 0.85, 0.95])),
+        Task.BINARY: signal > np.quantile(signal, 0.7),
+    }[task].astype(float)
+    queries = Queries.from_sizes(np.full(n // 10, 10)) if task is Task.RANKING else None
+    return Examples(X, y, queries)

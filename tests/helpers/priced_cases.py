@@ -34,6 +34,16 @@ def auc(scores, y):
     return float((ranks[ones].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
 
 
+def switched(n, seed, features=4, by=4.0):
+    """Column 0 says which of the columns 1 and 2 has the label's sign; any others are noise."""
+    rng = np.random.default_rng(seed)
+    y, context = rng.integers(0, 2, (2, n))
+    X = rng.normal(size=(n, features))
+    X[:, 0] = by * context + 0.5 * X[:, 0]
+    X[np.arange(n), 1 + context] += by * (y - 0.5)
+    return Examples(X.astype(np.float32), y.astype(np.float64))
+
+
 def strong_and_cheap(rows=ROWS, seed=0):
     """Feature 2 (price 9) gains most per price. The best score of features 0 and 1 (prices 1 and 2)
     has an area of .773 (d' = .75 sqrt 2), of one of them .702. The other ten are noise."""

@@ -10,21 +10,12 @@ from bench_methods.aaco.planning import Oracle
 from bench_models.dictionary import sums
 from bench_trees import Settings
 from helpers.fakes import FakeContext
+from helpers.priced_cases import switched
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
-from bench_core import STOP, Examples, Prices, Task
+from bench_core import STOP, Prices, Task
 
 D = 4
-
-
-def switched(n, seed):
-    """Column 0 says which of the columns 1 and 2 has the label's sign; column 3 is noise."""
-    rng = np.random.default_rng(seed)
-    y, context = rng.integers(0, 2, (2, n))
-    X = rng.normal(size=(n, D))
-    X[:, 0] = 4 * context + 0.5 * X[:, 0]
-    X[np.arange(n), 1 + context] += 4 * y - 2
-    return Examples(X.astype(np.float32), y.astype(np.float64))
 
 
 def fitted(price, **settings):

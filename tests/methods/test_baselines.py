@@ -7,27 +7,9 @@ import numpy as np
 import pytest
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
 from bench_trees import Settings
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices, subsets
+from helpers.boosted_cases import bought, coins, examples, fit, mean_cost, path, prices, subsets
 
 from bench_core import Examples, Task, price_list
-
-ORDERS = [RandomOrder(trees=10), CheapestFirst(trees=10), GreedyOrder(trees=10)]
-
-
-def orders():
-    return pytest.mark.parametrize("learner", ORDERS, ids=lambda one: one.name)
-
-
-def bought(learner, train, at, seed=0):
-    """The features that may be tested at each point of a regression."""
-    found = fit(replace(learner, min_rows=1), train, Task.REGRESSION, at, seed=seed)
-    return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in found.models]
-
-
-def additive(weights, n=400):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, len(weights))).astype(np.float32)
-    return Examples(X, X.astype(float) @ np.array(weights))
 
 
 def test_the_constant_is_the_mean_and_costs_nothing():
@@ -50,8 +32,9 @@ def test_the_constant_of_classes_is_their_shares_copies_counted():
     assert only.scores.tolist() == pytest.approx([0.0] * 3)
 
 
-CHEAPEST = CheapestFirst(trees=20, learning_rate=0.3)
-GREEDY = GreedyOrder(trees=60, learning_rate=0.3)
+CHEAPEST = CheapestFirst(trees=20, learning_rate=0.3, min_rows=1)
+GREEDY = GreedyOrder(trees=60, learning_rate=0.3, min_rows=1)
+RANDOM = RandomOrder(trees=30, learning_rate=0.3, min_rows=1)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +52,11 @@ def test_features_are_bought_in_the_order_of_the_baseline(
     learner, weights, price, shared, expected
 ):
     at = price_list(np.array(price, dtype=float), shared=shared)
-    assert bought(learner, additive(weights), at) == expected
+    assert bought(learner, coins(*weights), at) == expected
 
 
 def test_greedy_does_not_buy_twice_what_it_knows_already():
-    train = additive([3.0, 1.0, 0.0])
+    train = coins(3.0, 1.0, 0.0)
     X = train.X.copy()
     X[:, 2] = X[:, 0]  # a copy of the best feature, at the same price
     got = bought(GREEDY, replace(train, X=X), price_list(np.ones(3)))
@@ -101,16 +84,14 @@ def test_gains_are_what_the_means_of_bins_explain():
 
 
 def test_a_random_order_is_drawn_from_the_seed():
-    train, at = additive([1.0] * 6), price_list(np.ones(6))
-    one, again, other = (
-        bought(RandomOrder(trees=30, learning_rate=0.3), train, at, seed=s) for s in (1, 1, 2)
-    )
+    train, at = coins(*[1.0] * 6), price_list(np.ones(6))
+    one, again, other = (bought(RANDOM, train, at, seed=s) for s in (1, 1, 2))
     assert one == again
     assert one != other
     assert all(set(a) < set(b) for a, b in pairwise(one))
 
 
-@orders()
+@pytest.mark.parametrize("learner", [CHEAPEST, GREEDY, RANDOM], ids=lambda one: one.name)
 def test_where_everything_is_free_there_is_one_model_of_everything(learner):
     train = examples(Task.REGRESSION)
     found = path(fit(learner, train, Task.REGRESSION, price_list(np.zeros(4))), train)

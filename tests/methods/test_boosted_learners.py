@@ -8,6 +8,7 @@ from bench_methods.baselines import CheapestFirst, GreedyOrder, RandomOrder
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.cost_tree import CostTree
+from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.forward_selection import ForwardSelection
 from bench_methods.gbrt import GBRT
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
@@ -41,6 +42,11 @@ SETS = [
     ForwardSelection(trees=20, learning_rate=0.4, min_rows=5, leaves=4),
     *(CostTree(criterion=criterion) for criterion in ("eg2", "cs-id3", "idx")),
 ]
+OF_CLASSIFIERS = [
+    kind(base=base, tradeoff=0.001)
+    for kind in (CSTCSingle, CSCC, CSTC, ASTC)
+    for base in (GBRT(trees=15), None)
+]
 PRICED = OURS[1:]
 
 
@@ -48,8 +54,14 @@ def learners(some=OURS):
     return pytest.mark.parametrize("learner", some, ids=lambda one: one.name)
 
 
-@learners(OURS + PEERS + SETS)
-@pytest.mark.parametrize("task", sorted(ALL_TASKS))
+@pytest.mark.parametrize(
+    ("learner", "task"),
+    [
+        pytest.param(learner, task, id=f"{learner.name}-{task}")
+        for learner in OURS + PEERS + SETS + OF_CLASSIFIERS
+        for task in sorted(ALL_TASKS & learner.tasks)
+    ],
+)
 def test_every_task_is_learned_better_than_by_a_constant(learner, task):
     train = examples(task)
     metric = default_metric(task)

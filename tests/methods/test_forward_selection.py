@@ -7,24 +7,12 @@ import pytest
 from bench_methods.forward_selection import SELECTION_ROWS, ForwardSelection
 from bench_models.nested_sets.held_out import HeldOutFit, divided
 from bench_trees import Settings
-from helpers.boosted_cases import examples, fit, prices, subsets
+from helpers.boosted_cases import bought, coins, examples, prices, subsets
 from helpers.fakes import FakeContext
 
 from bench_core import DiscountGroup, Examples, Queries, Task, price_list
 
 QUICK = ForwardSelection(trees=20, learning_rate=0.4, min_rows=5, leaves=4)
-
-
-def columns(*weights, n=400, seed=0):
-    """Coins of +-1, and their weighted sum: each column explains its squared weight."""
-    X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, len(weights))).astype(np.float32)
-    return Examples(X, X.astype(float) @ np.array(weights))
-
-
-def bought(learner, train, at, task=Task.REGRESSION):
-    """The features that the model of each point tests."""
-    models = fit(learner, train, task, at).models
-    return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in models]
 
 
 THREE = np.array([30.0, 4.0, 2.0])
@@ -64,12 +52,12 @@ GROUP = [DiscountGroup((0, 1), (1.0, 1.0))]
     ids=["per price", "by gain", "shared", "discounted", "one free", "all free"],
 )
 def test_the_purchase_of_highest_gain_per_price_comes_next(learner, weights, at, expected):
-    assert bought(learner, columns(*weights), at) == expected
+    assert bought(learner, coins(*weights), at) == expected
 
 
 def test_what_helps_only_together_is_bought_together():
     """y = x0 + x0 x1: alone x1 explains nothing, beside x0 as much as x0, and x2 a quarter."""
-    X = columns(0, 0, 0, 0).X
+    X = coins(0, 0, 0, 0).X
     f = X.astype(float)
     train = Examples(X, f[:, 0] + f[:, 0] * f[:, 1] + 0.5 * f[:, 2])
     got = bought(QUICK, train, price_list(np.ones(4)))
@@ -77,7 +65,7 @@ def test_what_helps_only_together_is_bought_together():
 
 
 def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
-    train, valid = columns(1.0, n=200), columns(1.0, n=200, seed=1)
+    train, valid = coins(1.0, n=200), coins(1.0, n=200, seed=1)
     noise = np.random.default_rng(2)
     train, valid = (replace(e, y=e.y + 2 * noise.normal(size=200)) for e in (train, valid))
     fine = (Examples(e.X + noise.random(e.X.shape).astype(np.float32), e.y) for e in (train, valid))

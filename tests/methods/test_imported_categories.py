@@ -11,114 +11,10 @@ from helpers.peer_models import assert_close, raw_scores
 
 from bench_core.datasets.user_arrays import array_splits
 from bench_core.errors import InputError
-from bench_core.splits import SPLITS
 
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
 catboost = pytest.importorskip("catboost", reason="catboost is not installed")
-
-N = 900
-RNG = np.random.default_rng(3)
-JOBS = np.array([f"job {k}" for k in range(24)])
-
-
-def table():
-    """Columns of numbers, few texts (0 and 1 for each), many (codes), and numbers as categories."""
-    frame = pd.DataFrame(
-        {
-            "size": RNG.normal(size=N).round(4),
-            "city": RNG.choice(["Ulm", "Bonn", "Kiel", "Jena"], N),
-            "job": RNG.choice(JOBS, N),
-            "grade": RNG.choice([1, 2, 7, 30], N),
-        }
-    )
-    job = np.array([int(name.split()[1]) for name in frame["job"]])
-    effect = 2.0 * (frame["city"] == "Kiel") + (job % 3) + (frame["grade"] == 7)
-    frame["y"] = (frame["size"] + effect).round(3)
-    for column in ("city", "job"):
-        frame.loc[RNG.random(N) < 0.05, column] = None
-    return frame
-
-
-def as_categories(frame):
-    names = ("city", "job", "grade")
-    return frame.drop(columns="y").assign(**{n: frame[n].astype("category") for n in names})
-
-
-def by_lightgbm(frame, folder):
-    params = {"verbosity": -1, "num_threads": 1, "min_data_per_group": 3, "cat_smooth": 0.5}
-    X = as_categories(frame)
-    booster = lightgbm.train(params, lightgbm.Dataset(X, frame["y"]), 12)
-    booster.save_model(folder / "model.txt")
-    return folder / "model.txt", booster.predict(X)
-
-
-def by_xgboost(frame, folder):
-    X = as_categories(frame)
-    data = xgboost.DMatrix(X, frame["y"], enable_categorical=True)
-    booster = xgboost.train({"max_cat_to_onehot": 2, "nthread": 1, "max_depth": 4}, data, 12)
-    booster.save_model(folder / "model.json")
-    return folder / "model.json", booster.predict(data)
-
-
-def as_csv(frame, folder):
-    """Splits of the rows written to a file."""
-    frame.to_csv(folder / "rows.csv", index=False)
-    return prepared(folder / "rows.csv", label="y")
-
-
-LIBRARIES = {"LightGBM": (by_lightgbm, 1e-6), "XGBoost": (by_xgboost, 1e-4)}
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_categories_are_matched_by_their_names(library, tmp_path):
-    frame = table()
-    train, rtol = LIBRARIES[library]
-    path, theirs = train(frame, tmp_path)
-    splits = as_csv(frame, tmp_path)
-    assert {"city=Kiel", "job", "grade"} <= {*splits.feature_names}  # 0 and 1, codes, numbers
-    model, notes = matched(read_model(path.read_bytes()), splits, "m")
-    assert not any(notes.values()), notes
-    said = [line for line, _ in ImportedModel(file=str(path)).notes(splits)]
-    assert [line for line in said if line.startswith("imported: job: categories to this model")]
-    rows = [getattr(splits, name) for name in SPLITS]
-    ours = np.concatenate([raw_scores(model, part.X)[:, 0] for part in rows])
-    y = np.concatenate([part.y for part in rows])
-    order, wanted = np.lexsort((ours.round(3), y)), np.lexsort((theirs.round(3), frame["y"]))
-    assert_close(ours[order], theirs[wanted], rtol=rtol)
-
-
-def test_text_needs_categories_with_names(tmp_path):
-    frame = table()
-    coded = as_categories(frame).apply(lambda c: c.cat.codes if c.dtype == "category" else c)
-    params = {"verbosity": -1, "min_data_per_group": 3}
-    data = lightgbm.Dataset(coded, frame["y"], categorical_feature=["job"])
-    text = lightgbm.train(params, data, 3).model_to_string()
-    frame = frame.assign(city=0)
-    splits = as_csv(frame, tmp_path)
-    words = "model has codes for the categories of column 'job'"
-    refused(words, matched, read_model(text.encode()), splits, "m")
-    (tmp_path / "m.txt").write_text(text)
-    with pytest.raises(InputError, match="codes for the categories"):  # a plan asks for notes
-        [*ImportedModel(file=str(tmp_path / "m.txt")).notes(splits)]
-
-
-@pytest.mark.parametrize("column", ["city", "job"])  # one-hot here, codes here
-def test_numbers_of_the_model_do_not_meet_text(column, tmp_path):
-    frame = table().rename(columns={column: f"its {column}"})
-    own = pd.DataFrame({column: frame[f"its {column}"].astype("category").cat.codes})
-    text = lightgbm.train({"verbosity": -1}, lightgbm.Dataset(own, frame["y"]), 3).model_to_string()
-    text = text.replace(f"feature_names={column}", f"feature_names=its_{column}")
-    splits = as_csv(frame, tmp_path)
-    words = f"m: the model has numbers for column 'its {column}', which holds text; write the num"
-    refused(words, matched, read_model(text.encode()), splits, "m")
-
-
-def test_a_tree_that_would_grow_too_large_is_one_line(monkeypatch, tmp_path):
-    path, _ = by_lightgbm(table(), tmp_path)
-    monkeypatch.setattr("bench_trees.importers.categories.MOST_NODES", 10)
-    words = "splits on too many categories|max_cat_threshold"
-    refused(words, read_model, path.read_bytes(), error=ValueError)
 
 
 def mixture(seed=5, n=800):
@@ -150,61 +46,101 @@ def mixture(seed=5, n=800):
     return frame, y.round(3)
 
 
+def by_lightgbm(X, y, trees=12, categorical_feature="auto", **params):
+    """The text of a model, and its predictions."""
+    data = lightgbm.Dataset(X, y, categorical_feature=categorical_feature, free_raw_data=False)
+    usual = {"verbosity": -1, "num_threads": 1, "min_data_per_group": 2, "cat_smooth": 0.5}
+    booster = lightgbm.train({**usual, **params}, data, trees)
+    return booster.model_to_string().encode(), booster.predict(X)
+
+
+def by_xgboost(X, y):
+    data = xgboost.DMatrix(X, y, enable_categorical=True)
+    booster = xgboost.train({"max_cat_to_onehot": 2, "nthread": 1, "max_depth": 4}, data, 12)
+    return bytes(booster.save_raw("json")), booster.predict(data)
+
+
+def through(door, X, y, folder):
+    """Splits of which each is all rows, from a frame or a file."""
+    if door == "frame":
+        return array_splits(X, y, valid=(X, y), test=(X, y))
+    file = str(folder / f"rows.{door}")
+    X.assign(y=y).to_csv(file, index=False) if door == "csv" else X.assign(y=y).to_parquet(file)
+    return prepared(file, file, file, label="y").complete()
+
+
 MIXED = {
-    "all": {},
-    "some as sets": {"categorical_feature": ["stars", "shop"]},
-    "zero is missing": {"params": {"zero_as_missing": True}},
+    "all": (by_lightgbm, {}),
+    "some as sets": (by_lightgbm, {"categorical_feature": ["stars", "shop"]}),
+    "zero is missing": (by_lightgbm, {"zero_as_missing": True}),
+    "by XGBoost": (by_xgboost, {}),
 }
 
 
 @pytest.mark.parametrize(
-    ("how", "door"), [*((how, "csv") for how in MIXED), ("all", "frame"), ("all", "parquet")]
+    ("how", "door"),
+    [
+        *((how, "csv") for how in MIXED),
+        *(("all", "frame"), ("all", "parquet"), ("by XGBoost", "frame")),
+    ],
 )
-def test_ordered_and_other_categories_in_one_lightgbm_model(how, door, tmp_path):
-    X, y = mixture()
-    more = {"verbosity": -1, "num_threads": 1, "min_data_per_group": 2, "cat_smooth": 0.5}
-    parameters = {**more, **MIXED[how].get("params", {})}
-    sets = MIXED[how].get("categorical_feature", "auto")
-    data = lightgbm.Dataset(X, y, categorical_feature=sets, free_raw_data=False)
-    booster = lightgbm.train(parameters, data, 12)
-    if door == "frame":
-        splits = array_splits(X, y, valid=(X, y), test=(X, y))
-    else:
-        file = str(tmp_path / f"rows.{door}")
-        X.assign(y=y).to_csv(file, index=False) if door == "csv" else X.assign(y=y).to_parquet(file)
-        splits = prepared(file, file, file, label="y").complete()
-    model, notes = matched(read_model(booster.model_to_string().encode()), splits, "m")
+def test_categories_are_matched_by_their_names(how, door, tmp_path):
+    """Of a column of few texts as 0 and 1 for each, of many as codes, of numbers as numbers."""
+    (X, y), (train, params) = mixture(), MIXED[how]
+    if train is by_xgboost:
+        X = X[["size", "stars", "risk", "shop", "month"]]
+    raw, theirs = train(X, y, **params)
+    splits = through(door, X, y, tmp_path)
+    assert {"risk=low", "shop"} <= {*splits.feature_names}
+    assert ("stars" in splits.feature_names) == (door != "frame")
+    model, notes = matched(read_model(raw), splits, "m")
     assert not any(notes.values()), notes
-    assert {*np.unique(booster.dump_model(num_iteration=1)["feature_names"])} == {*X.columns}
-    np.testing.assert_allclose(
-        raw_scores(model, splits.test.X)[:, 0], booster.predict(X), atol=1e-6
-    )
+    assert_close(raw_scores(model, splits.test.X)[:, 0], theirs, rtol=1e-5)
+    (tmp_path / "m").write_bytes(raw)
+    said = [line for line, _ in ImportedModel(file=str(tmp_path / "m")).notes(splits)]
+    assert [line for line in said if line.startswith("imported: shop: categories to this model")]
+
+
+def test_text_needs_categories_with_names(tmp_path):
+    X, y = mixture()
+    X = X[["size", "shop"]]
+    raw, _ = by_lightgbm(X.assign(shop=X["shop"].cat.codes), y, 3, ["shop"])
+    splits = through("csv", X, y, tmp_path)
+    words = "model has codes for the categories of column 'shop'"
+    refused(words, matched, read_model(raw), splits, "m")
+    (tmp_path / "m.txt").write_bytes(raw)
+    with pytest.raises(InputError, match="codes for the categories"):  # a plan asks for notes
+        [*ImportedModel(file=str(tmp_path / "m.txt")).notes(splits)]
+
+
+@pytest.mark.parametrize("column", ["trust", "shop"])  # one-hot here, codes here
+def test_numbers_of_the_model_do_not_meet_text(column, tmp_path):
+    X, y = mixture()
+    raw, _ = by_lightgbm(pd.DataFrame({f"its_{column}": X[column].cat.codes}), y, 3)
+    splits = through("csv", X.rename(columns={column: f"its {column}"}), y, tmp_path)
+    words = f"m: the model has numbers for column 'its {column}', which holds text; write the num"
+    refused(words, matched, read_model(raw), splits, "m")
+
+
+def test_a_tree_that_would_grow_too_large_is_one_line(monkeypatch):
+    raw, _ = by_lightgbm(*mixture())
+    monkeypatch.setattr("bench_trees.importers.categories.MOST_NODES", 10)
+    words = "splits on too many categories|max_cat_threshold"
+    refused(words, read_model, raw, error=ValueError)
 
 
 def test_categories_of_another_column_are_one_line(tmp_path):
     X, y = mixture()
     kept = X[["size", "risk"]]
-    text = lightgbm.train({"verbosity": -1}, lightgbm.Dataset(kept, y), 3).model_to_string()
+    raw, theirs = by_lightgbm(kept, y, 3)
     other = kept.assign(risk=kept["risk"].astype(object).map({"low": "a", "mid": "b", "high": "c"}))
     words = "m: no column holds the model's categories low, mid, high|; give them as in training"
-    refused(words, matched, read_model(text.encode()), array_splits(other, y), "m")
+    refused(words, matched, read_model(raw), array_splits(other, y), "m")
     coded = kept.assign(risk=kept["risk"].cat.codes)  # as LightGBM has them: -1 is missing
-    splits = array_splits(coded, y, valid=(coded, y), test=(coded, y))
-    model, _ = matched(read_model(text.encode()), splits, "m")
-    theirs = lightgbm.Booster(model_str=text).predict(kept)
+    splits = through("frame", coded, y, None)
+    model, _ = matched(read_model(raw), splits, "m")
     rows = kept["risk"].notna().to_numpy()
     np.testing.assert_allclose(raw_scores(model, splits.test.X)[rows, 0], theirs[rows], atol=1e-6)
-
-
-def test_numbers_as_categories_of_xgboost_are_texts_in_a_frame():
-    X, y = mixture()
-    kept = X[["size", "stars", "risk", "shop", "month"]]
-    data = xgboost.DMatrix(kept, y, enable_categorical=True)
-    booster = xgboost.train({"nthread": 1, "max_depth": 4}, data, 12)
-    splits = array_splits(kept, y, valid=(kept, y), test=(kept, y))
-    model, _ = matched(read_model(bytes(booster.save_raw("json"))), splits, "m")
-    ours = raw_scores(model, splits.test.X)[:, 0]
-    np.testing.assert_allclose(ours, booster.predict(data), atol=1e-4)
 
 
 @pytest.mark.parametrize("grow_policy", ["SymmetricTree", "Depthwise"])

@@ -4,6 +4,7 @@ import numpy as np
 from bench_methods.aaco.latent_bayes import LatentBayes, fit_latent_bayes, masked_loss
 from bench_models.masked_predictor import training_copies
 from helpers.fakes import FakeContext
+from helpers.priced_cases import switched
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.naive_bayes import GaussianNB
@@ -11,16 +12,6 @@ from sklearn.naive_bayes import GaussianNB
 from bench_core import Examples, Prices, Task
 
 PRICES = Prices.additive(np.ones(3))
-
-
-def switched(n, seed):
-    """Column 0 says which of the columns 1 and 2 has the label's sign, and nothing else."""
-    rng = np.random.default_rng(seed)
-    y, context = rng.integers(0, 2, (2, n))
-    X = rng.normal(size=(n, 3))
-    X[:, 0] = 3 * context + 0.5 * X[:, 0]
-    X[np.arange(n), 1 + context] += 3 * y - 1.5
-    return Examples(X.astype(np.float32), y.astype(np.float64))
 
 
 def test_scores_are_the_sums_of_densities_over_the_bought_cells():
@@ -62,7 +53,7 @@ def test_one_latent_class_is_naive_bayes(monkeypatch):
 
 
 def test_a_latent_class_finds_which_feature_counts():
-    train, valid, test = (switched(n, seed) for seed, n in enumerate((600, 200, 2000)))
+    train, valid, test = (switched(n, seed, 3, 3.0) for seed, n in enumerate((600, 200, 2000)))
     context = FakeContext(Task.BINARY, 2)
     copies = training_copies(train, 0)
     predictor = fit_latent_bayes(copies, valid, PRICES, context, 2)

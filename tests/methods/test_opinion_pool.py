@@ -8,11 +8,9 @@ from bench_c import write_c
 from bench_methods.opinion_pool import OpinionPool, _right, _weights
 from helpers.fakes import FakeContext
 from helpers.kit import refused
-from helpers.priced_cases import priced_by_row
 
 from bench_core import Examples, Features, SensorPrices, Splits, Task, price_list
 from bench_core.conformance.cases import fit
-from bench_core.costs.by_row import ByRow
 from bench_core.datasets.splitting import hashed
 from bench_core.encoding import ColumnEncoding
 from bench_core.execution.predict import predict_split
@@ -205,47 +203,6 @@ def letters():
     for n, seed in ((1500, 0), (1500, 1), (300, 2)):
         parts.append(experts(n, seed))
     return replace(splits, train=parts[0], valid=parts[1], test=parts[2], class_names=()).complete()
-
-
-@pytest.mark.parametrize("quoted", [True, False])
-@pytest.mark.parametrize("made", [choice, letters])
-def test_what_is_served_is_what_was_judged(made, quoted, tmp_path):
-    splits, rng = made(), np.random.default_rng(5)
-    splits = replace(splits, test=Examples(splits.test.X[:1500], splits.test.y[:1500]))
-    costs = ByRow(splits.costs, np.arange(3), np.arange(3), np.full(3, quoted))
-    splits = priced_by_row(
-        splits, costs, lambda part: splits.costs.sensor * rng.uniform(0.2, 1.8, (len(part), 3))
-    )
-    splits = replace(splits, price_columns=("pa", "pb", "pc"))
-    model, test = fit(OpinionPool(points=8, parts=3), splits), splits.test
-    calls = splits.calls.tolist() if made is choice else ()
-    path = predict_split(model, test, splits.costs, splits.classes, calls=calls)
-    about = {
-        "task": str(splits.task), "classes": splits.classes, "class_names": splits.class_names,
-        "price_columns": splits.price_columns,
-    }  # fmt: skip
-    for p in (2, 5, 7):
-        program = model.program(path.points[p])
-        folder = Folder(program, splits.costs, splits.names, about, splits.encodings)
-        write_folder(tmp_path / str(p), folder)
-        served = load(tmp_path / str(p))
-        for answers in (
-            served.predict_features(test.X, prices=test.price_columns),
-            served.replay(test.X, prices=test.price_columns),
-        ):
-            assert np.allclose(answers.scores, path.scores[p], rtol=1e-9, atol=1e-9)
-            assert np.allclose(answers.spent, path.cost[p], rtol=1e-9, atol=1e-9)
-        for i in range(60):  # rows of words and prices, as the service is asked
-            row = dict(zip(splits.price_columns, test.price_columns[i].tolist(), strict=True))
-            for m, name in enumerate("abc"):
-                row[f"{name}_answer"] = "xyz"[int(test.X[i, 4 * m : 4 * m + 3].argmax())]
-                row[f"{name}_sure"] = float(test.X[i, 4 * m + 3])
-            answer = served.predict(row)
-            assert answer.spent == pytest.approx(path.cost[p][i], rel=1e-9)
-            assert np.allclose(answer.score, path.scores[p][i], rtol=1e-9, atol=1e-9)
-            own = [test.price_columns[i]["abc".index(m)] for m in {n[0] for n in answer.bought}]
-            assert answer.spent == pytest.approx(sum(own))
-    assert path.cost[2].mean() < path.cost[7].mean()
 
 
 def test_a_calibrated_pool_is_served_with_its_calibration(tmp_path):

@@ -58,12 +58,15 @@ def metered_by_hand(splits, bits):
     ]
 
 
-FIVE = [
+SOME = [
     ("gbrt", Task.BINARY),
     ("cegb", Task.RANKING),
     ("tree-dime", Task.MULTICLASS),
     ("budget-boosting", Task.REGRESSION),
     ("cstc", Task.BINARY),
+    ("cascade", Task.CHOICE),
+    ("router", Task.CHOICE),
+    ("opinion-pool", Task.CHOICE),
 ]
 EVERY = [
     (name, sorted(LEARNERS[name].tasks)[k % len(LEARNERS[name].tasks)])
@@ -73,7 +76,7 @@ EVERY = [
 
 @pytest.mark.parametrize(
     ("name", "task"),
-    [*FIVE, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in EVERY if pair not in FIVE)],
+    [*SOME, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in EVERY if pair not in SOME)],
     ids=str,
 )
 def test_rows_pay_their_own_prices(name, task, folder):
@@ -110,12 +113,27 @@ def served_alike(model, splits, path, limits):
         program = None
     if program is None:
         return
-    about = {"task": str(splits.task)}
-    served = Predictor(Folder(program, costs, splits.names, about))
-    whole = served.predict_features(test.X, test.queries, prices=paid)
+    names = tuple(f"price of {s}" for s in PRICED)
+    about = {"task": str(splits.task), "classes": splits.classes, "price_columns": names}
+    about["class_names"] = splits.class_names
     last = len(path.points) - 1
-    np.testing.assert_allclose(whole.spent, path.cost[last], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(whole.spent, metered_by_hand(splits, whole.bought), rtol=1e-9)
+    for point in (last // 2, last):
+        program = model.program(path.points[point])
+        served = Predictor(Folder(program, costs, splits.names, about))
+        for answers in (
+            served.predict_features(test.X, test.queries, prices=paid),
+            served.replay(test.X, test.queries, paid),
+        ):
+            if test.queries is None:  # of a query only the order of scores counts
+                np.testing.assert_allclose(answers.scores, path.scores[point], rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(answers.spent, path.cost[point], rtol=1e-9, atol=1e-9)
+            by_hand = metered_by_hand(splits, answers.bought)
+            np.testing.assert_allclose(answers.spent, by_hand, rtol=1e-9)
+    for i in range(0 if test.queries else 5):  # one row, as a service is asked
+        row = dict(zip(splits.names, test.X[i].tolist(), strict=True))
+        answer = served.predict(row | dict(zip(names, paid[i].tolist(), strict=True)))
+        np.testing.assert_allclose(answer.score, path.scores[last][i], rtol=1e-9, atol=1e-9)
+        assert answer.spent == pytest.approx(path.cost[last][i])
     if test.queries is not None or not limits:
         return  # the benchmark stops queries, the served model rows; choices have no caps
     program = capped_program(model, "model", len(splits.names))

@@ -191,24 +191,6 @@ def test_lambdas_fall_to_zero_from_the_cheapest_source():
     assert lambdas(scores[:, ::-1], paid, 4).tolist() == [0.0]  # the cheap one is always better
 
 
-@pytest.mark.parametrize("learner", [Cascade(), Router(points=5)])
-def test_rows_are_served_at_their_own_prices(learner, tmp_path):
-    splits = splits_of(3, n=60, by_row=True)
-    model = fit(learner, splits)
-    path, answers = judged(model, splits)
-    test, p = splits.test, len(path.points) // 2
-    predictor = served(model, splits, path.points[p], tmp_path)
-    rows = predictor.predict_features(test.X, prices=test.price_columns)
-    assert chosen(rows.scores).tolist() == answers[p].tolist()
-    assert rows.spent == pytest.approx(path.cost[p], abs=1e-9)
-    for i in range(10):
-        cells = dict(zip(splits.names, test.X[i].tolist(), strict=True))
-        cells |= dict(zip(splits.price_columns, test.price_columns[i].tolist(), strict=True))
-        answer = predictor.predict(cells)
-        assert chosen(np.array([answer.score]))[0] == answers[p][i]
-        assert answer.spent == pytest.approx(path.cost[p][i])
-
-
 @pytest.mark.parametrize(
     ("needed", "price"),
     [

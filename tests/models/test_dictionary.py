@@ -24,7 +24,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def trees(X):
-    return forest(1, X, np.nan_to_num(X) @ np.ones(D))
+    return forest(X, np.nan_to_num(X) @ np.ones(D), 8)
 
 
 @pytest.fixture(scope="module")

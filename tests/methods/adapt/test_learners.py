@@ -1,7 +1,6 @@
 """The four ADAPT learners: the paper's exact tests, odd data, promises, refused values."""
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.gbrt import GBRT
 from bench_methods.linear.svm import RBFSVM
+from bench_methods.services import BestSingle
 from bench_models.large_model import GatedModel, LargeModel
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import QUICK, SMALL, Rule, cheapest, curve, fitted, noisy
@@ -119,17 +119,10 @@ def test_without_a_limit_the_price_of_f0_decides(kind, tradeoff):
     assert max(sent) == 0  # nothing is worth its price
 
 
-class Regressor(GBRT):
-    """A learner of numbers only."""
-
-    name: ClassVar[str] = "regressor"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
-
-
 @learners()
 def test_a_large_model_of_other_tasks_is_refused(learner):
-    with pytest.raises(ValueError, match="f0 = regressor does no binary or ranking tasks"):
-        with_learners(replace(learner, f0=Regressor()))
+    with pytest.raises(ValueError, match="f0 = best-single does no binary or ranking tasks"):
+        with_learners(replace(learner, f0=BestSingle()))
 
 
 PRICES = price_list(
@@ -140,41 +133,25 @@ PRICES = price_list(
 )
 
 
-EVERYTHING = {"features": 0, "sent": 1.0}
-
-
 def features_of(pair):
     return pair.model.points[0].values["features"]
 
 
-def linear(weights, bias, prices=PRICES):
-    stage = Stage(
-        np.array(list(weights), dtype=np.int64), np.array(list(weights.values())), np.array([bias])
-    )
-    return StagedModel([stage], [Point(0, {"features": 2})], prices)
+def linear(weights):
+    stage = Stage(np.array([*weights]), np.array([*weights.values()]), np.zeros(1))
+    return StagedModel([stage], [Point(0, {"features": 2})], PRICES)
 
 
-def model(prices=PRICES, f0=None):
+def model():
     """The gate reads feature 0, f1 features 0 and 3, f0 features 1 and 4."""
-    gate, f1 = linear({0: 1.0}, 0.0, prices), linear({0: 1.0, 3: 10.0}, 0.0, prices)
-    large = f0 or Rule(np.array([0, 1.0, 0, 0, 1.0]), prices, splits=3.0, trees=2.0)
-    pair = GatedModel(f1, gate, [[(2.5, 0.25), (0.0, 0.5)]])
-    return LargeModel("adapt", [pair], large, EVERYTHING, prices, ungated="adapt-released")
+    large = Rule(np.array([0, 1.0, 0, 0, 1.0]), PRICES, splits=3.0, trees=2.0)
+    cuts = [[(2.5, 0.25), (0.0, 0.5)]]
+    pair = GatedModel(linear({0: 1.0, 3: 10.0}), linear({0: 1.0}), cuts)
+    everything = {"features": 0, "sent": 1.0}
+    return LargeModel("adapt", [pair], large, everything, PRICES, ungated="adapt-released")
 
 
 X = np.array([[1, 5, 0, 0, 7], [3, 5, 0, 0, 8], [-1, 5, 0, 2, 9]], dtype=np.float32)
-
-
-def test_rows_above_the_threshold_are_f0s_and_the_others_f1s():
-    first, second, last = model().predict_path(Features(X))
-    assert first.scores.tolist() == [1, 13, 19]
-    assert second.scores.tolist() == [12, 13, 19]
-    assert last.scores.tolist() == [12, 13, 14]
-    assert [dict(p.point) for p in (first, second, last)] == [
-        {"features": 2, "sent": 0.25},
-        {"features": 2, "sent": 0.5},
-        {"features": 0, "sent": 1.0},
-    ]
 
 
 def test_a_row_pays_for_the_gate_and_for_the_model_that_answers():
@@ -184,12 +161,6 @@ def test_a_row_pays_for_the_gate_and_for_the_model_that_answers():
     assert first.evaluation_cost(PRICES, 3).tolist() == [0, 3 * 0.5 + 2 * 0.25, 0]
     assert last.feature_cost(PRICES, 3).tolist() == [2 + 6] * 3
     assert last.evaluation_cost(PRICES, 3).tolist() == [2.0] * 3
-
-
-def test_a_sensor_shared_by_gate_and_f0_is_paid_once():
-    shared = price_list(np.array([4.0, 4.0, 1, 1, 1]), shared=[[0, 1]])
-    first = next(iter(model(shared).predict_path(Features(X))))
-    assert first.bills["path"].feature_cost(shared, 3).tolist() == [5, 5, 5]
 
 
 def test_the_released_bill_charges_rows_that_are_sent_for_f0_alone():

@@ -6,6 +6,7 @@ from bench_methods.budget_boosting.exits import between, costs, frontier, spread
 from bench_models.nested_sets.held_out import HeldOutFit
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_trees import Ensemble
+from helpers.random_trees import stump
 
 from bench_core import Examples, Queries, Task, price_list
 from bench_core.metrics import parse_metric
@@ -13,16 +14,7 @@ from bench_core.metrics import parse_metric
 
 def stages(count, prices):
     """A model of the constant and ``count`` stages, stage k a split on each of k features."""
-    trees = [
-        Ensemble(
-            *(np.array([0, 3], "i4"), np.array([j, -1, -1], "i4"), np.zeros(3, "f4")),
-            *(np.array([1, -1, -1], "i4"), np.array([2, -1, -1], "i4")),
-            *(np.zeros(3, bool), np.zeros(3)),
-            *(np.zeros(1, np.int32), np.zeros(1), count),
-        )
-        for k in range(1, count + 1)
-        for j in range(k)
-    ]
+    trees = [stump(j, 0.0, 0.0, features=count) for k in range(1, count + 1) for j in range(k)]
     start = np.cumsum([0, *range(count + 1)])
     routes = [Route([k], {"stage": k}) for k in range(count + 1)]
     ones = np.ones(count + 1, np.int64)

@@ -16,42 +16,20 @@ from bench_methods.cronus import (
     units_of,
 )
 from bench_methods.cronus.cascade import Cascade
-from helpers.cronus_cases import Fixed, forest, stumps
+from helpers import boosted_cases
+from helpers.cronus_cases import Fixed, examples, forest, prices, stumps
 from helpers.fakes import FakeContext, fit_after_needs
-from helpers.random_trees import path as walk
+from helpers.staged_cases import walk_rows
 
-from bench_core import Examples, InputError, Prices, Queries, Task, price_list
+from bench_core import Examples, InputError, Prices, Task
 
-N, D = 400, 6
-COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
 KINDS = [CronusSingle, CronusInit, Cronus]
 
 
-def prices(scale=1.0):
-    return price_list(scale * COST, shared=[[3, 4]], split=scale * 0.25)
-
-
-def ranking(seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 9, size=(N, D)).astype(np.float32)
-    X[rng.random(X.shape) < 0.05] = np.nan
-    signal = np.nan_to_num(X) @ np.array([1.0, 0.6, 0.8, 0.7, 0.0, 1.2]) + rng.normal(size=N)
-    grades = np.digitize(signal, np.quantile(signal, [0.3, 0.6, 0.85, 0.95])).astype(float)
-    return Examples(X, grades, Queries.from_sizes(np.full(N // 10, 10)))
-
-
-def binary():
-    data = ranking()
-    return Examples(data.X, (data.y >= 3).astype(float))
-
-
 def fit(kind, train, task=Task.RANKING, at=None, **changed):
-    trees = forest(3, train.X, train.y, trees=12)
-    how = {"base": Fixed(trees), "tradeoff": 0.05, **changed}
-    if kind is not CronusSingle:
-        how = {"stages": 4, **how}
-    learner = kind(**how)
-    return fit_after_needs(learner, train, train, at or prices(), FakeContext(task, 2))
+    stages = {} if kind is CronusSingle else {"stages": 4}
+    how = {"base": Fixed(forest(train.X, train.y)), "tradeoff": 0.05, **stages, **changed}
+    return boosted_cases.fit(kind(**how), train, task, at or prices())
 
 
 def last(model, features):
@@ -60,36 +38,17 @@ def last(model, features):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("task", [Task.RANKING, Task.BINARY])
-def test_the_fitted_cascade_is_walked_row_by_row(kind, task):
-    train = ranking() if task == Task.RANKING else binary()
+def test_the_fitted_cascade_is_that_of_its_definition_and_rejects_some(kind, task):
+    train = examples(task)
     model = fit(kind, train, task)
-    ensemble, price = model.ensemble, prices()
-    found = last(model, train.features)
-    bill = found.bills["path"]
-    sensors, splits = bill.acquired.unpack(), bill.splits
-    gone = []
-    for i, x in enumerate(train.X):
-        trees = set()
-        rejected = False
-        for stage in model.stages:
-            trees |= set(stage.entries.tolist())
-            score = stage.bias[0] + sum(
-                w * walk(ensemble, t, x).value
-                for t, w in zip(stage.entries, stage.weights, strict=True)
-            )
-            if stage.bar is not None and score < stage.bar:
-                rejected = True
-                break
-        gone.append(rejected)
-        tested = [f for t in trees for f in walk(ensemble, t, x).features]
-        bought = {int(a) for f in tested for a in price.sensors_of(f)}
-        assert set(np.flatnonzero(sensors[i])) == bought
-        assert splits[i] == len(tested)
-        if task == Task.BINARY and rejected:
-            assert found.scores[i] == pytest.approx(-2.0)
-        elif not rejected and (task == Task.BINARY or kind is CronusSingle):
-            assert found.scores[i] == pytest.approx(score)  # else only the order counts
-    assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
+    found, rows = last(model, train.features), walk_rows(model, train.features)[-1]
+    gone = np.array([row.rejected for row in rows])
+    assert kind is CronusSingle or 0.1 < gone.mean() < 0.95
+    bought = found.bills["path"].acquired.unpack()
+    assert [set(np.flatnonzero(own)) for own in bought] == [row.sensors for row in rows]
+    if task is Task.BINARY:  # in rankings only the order counts
+        scores = np.where(gone, -2.0, [row.score[0] for row in rows])
+        assert found.scores == pytest.approx(scores)
 
 
 def test_binary_scores_are_corrected_for_the_class_weight():
@@ -106,11 +65,10 @@ def test_binary_scores_are_corrected_for_the_class_weight():
 def test_class_weights_are_the_papers_for_ranking_and_none_for_binary():
     usual, three, one = (CronusInit(positive_weight=w) for w in (None, 3.5, 1.0))
     for task, same in ((Task.RANKING, three), (Task.BINARY, one)):
-        train = ranking() if task == Task.RANKING else binary()
-        trees = forest(3, train.X, train.y, trees=12)
+        train = examples(task)
+        base = Fixed(forest(train.X, train.y))
         a, b = (
-            replace(x, base=Fixed(trees)).fit(train, train, prices(), FakeContext(task, 2))
-            for x in (usual, same)
+            boosted_cases.fit(replace(x, base=base), train, task, prices()) for x in (usual, same)
         )
         np.testing.assert_array_equal(
             last(a, train.features).scores, last(b, train.features).scores
@@ -119,7 +77,7 @@ def test_class_weights_are_the_papers_for_ranking_and_none_for_binary():
 
 def test_rejected_documents_may_all_score_minus_one():
     """The paper's test-time prediction, in units of the labels."""
-    train, rho = ranking(), {"rho_first": (0.01,), "rho_last": (0.01,)}
+    train, rho = examples(Task.RANKING), {"rho_first": (0.01,), "rho_last": (0.01,)}
     ordered, printed = (fit(CronusInit, train, rejected=r, **rho) for r in ("score", "minus-one"))
     kept, scores = (last(model, train.features).scores for model in (ordered, printed))
     out = scores != kept
@@ -128,20 +86,19 @@ def test_rejected_documents_may_all_score_minus_one():
 
 
 def test_documents_are_positive_from_the_relevant_grade_on():
-    train = ranking()
-    as_grades = fit(CronusInit, train, relevant_grade=2)
+    train = examples(Task.RANKING)
+    rho = {"rho_first": (0.01,), "rho_last": (0.01,)}  # the same, whatever validation says
+    as_grades = fit(CronusInit, train, relevant_grade=2, **rho)
     trees = as_grades.ensemble
     relabelled = replace(train, y=np.where(train.y >= 2, 3.0, 2.0))
-    same = CronusInit(base=Fixed(trees), tradeoff=0.05, stages=4, relevant_grade=3).fit(
-        relabelled, relabelled, prices(), FakeContext(Task.RANKING, 2)
-    )
+    same = fit(CronusInit, relabelled, base=Fixed(trees), relevant_grade=3, **rho)
     np.testing.assert_allclose(
         last(as_grades, train.features).scores, last(same, train.features).scores, rtol=1e-9
     )
 
 
 def test_documents_of_one_class_are_one_clear_line():
-    train = ranking()
+    train = examples(Task.RANKING)
     low = replace(train, y=np.minimum(train.y, 2.0))
     with pytest.raises(InputError, match=r"no training document reaches grade 3 .*highest is 2"):
         fit(Cronus, low)
@@ -152,20 +109,14 @@ def test_documents_of_one_class_are_one_clear_line():
 @pytest.mark.parametrize("kind", KINDS)
 def test_rho_has_no_unit(kind):
     """Trees that say eight times as much get an eighth of the weight, and no other."""
-    train = ranking()
-    trees = forest(3, train.X, train.y, trees=12)
+    train = examples(Task.RANKING)
+    trees = forest(train.X, train.y)
     louder = replace(trees, value=8 * trees.value)
     how = {"tradeoff": 0.0, "rho_last": (0.05,)}
     if kind is not CronusSingle:
-        how |= {"rho_first": (0.2,)}
+        how |= {"rho_first": (0.2,), "stages": 10}
     one, other = (
-        fit_after_needs(
-            kind(base=Fixed(base), cut_off=cut_off, **how),
-            train,
-            train,
-            prices(),
-            FakeContext(Task.RANKING, 2),
-        )
+        fit(kind, train, base=Fixed(base), cut_off=cut_off, **how)
         for base, cut_off in ((trees, 8e-4), (louder, 1e-4))
     )
     assert one.facts["trees_per_stage"] == other.facts["trees_per_stage"]
@@ -176,8 +127,8 @@ def test_rho_has_no_unit(kind):
 
 
 def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised():
-    train, valid = ranking(), ranking(seed=1)
-    trees, context = forest(3, train.X, train.y, trees=12), FakeContext(Task.RANKING, 2)
+    train, valid = examples(Task.RANKING), examples(Task.RANKING, seed=1)
+    trees, context = forest(train.X, train.y), FakeContext(Task.RANKING, 2)
     tried = {"rho_first": (0.5, 0.02), "rho_last": (0.4, 0.01, 0.8)}
 
     def model(kind, first, last):
@@ -210,7 +161,7 @@ def test_the_drop_spares_the_positives(survivors, expected):
 
 
 def test_a_vanished_stage_is_not_served():
-    trees = forest(0, ranking().X, ranking().y, trees=2)
+    trees = stumps([0, 1], [0, 0], [0, 0], [1, 1])
     cascade = Cascade(
         np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]),
         np.array([0.5, 0.0, 0.1, 0.0]),
@@ -224,7 +175,7 @@ def test_a_vanished_stage_is_not_served():
 
 
 def test_the_cascade_of_a_served_model_is_the_one_that_was_served():
-    trees = forest(0, ranking().X, ranking().y, trees=3)
+    trees = stumps([0, 1, 2], [0, 0, 0], [0, 0, 0], [1, 1, 1])
     weights = np.array([[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 2.0]])
     cascade = Cascade(weights, np.array([0.0, 0.25, -0.1]), np.array([-np.inf, 0.2, -np.inf]))
     model = staged(

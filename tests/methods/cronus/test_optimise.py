@@ -157,28 +157,6 @@ def naive_loss(p, penalty, c, at=None):
     return float(loss + l1 + penalty.lam * (p.tree_cost @ kappa + p.sensor_cost @ eta))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_equation_8_row_by_row(seed):
-    p = problem(seed)
-    c = cascade(p, seed=seed, zeros=0.3)
-    assert position(p, PENALTY, c).loss == pytest.approx(naive_loss(p, PENALTY, c), rel=1e-10)
-
-
-def test_an_empty_open_stage_costs_nothing_and_changes_nothing():
-    p = problem()
-    c = cascade(p, stages=2)
-    more = Cascade(
-        np.insert(c.weights, 1, 0.0, axis=0),
-        np.insert(c.bias, 1, 0.3),
-        np.insert(c.threshold, 1, -np.inf),
-    )
-    rho = np.array([0.002, 0.005])
-    assert more.vanished() == [1]
-    assert position(p, CascadePenalty(0.01, np.insert(rho, 1, 9.0)), more).loss == pytest.approx(
-        position(p, CascadePenalty(0.01, rho), c).loss, rel=1e-12
-    )
-
-
 def test_a_stage_whose_constant_fails_its_own_gate_has_not_vanished():
     c = Cascade(np.zeros((2, 3)), np.array([-1.0, 0.0]), np.array([0.0, -np.inf]))
     assert c.vanished() == []
@@ -213,12 +191,20 @@ def test_gradients_equal_central_differences(k):
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), k=st.integers(0, 2))
-def test_the_quadratic_form_touches_the_loss_and_is_never_below_it(seed, k):
+@given(seed=st.integers(0, 10**6), k=st.integers(0, 2), empty=st.booleans())
+def test_the_loss_is_equation_8_and_the_quadratic_form_touches_it_and_is_never_below(
+    seed, k, empty
+):
+    """Row by row, also with an empty open stage."""
     p = problem(seed, n=15)
-    c = cascade(p, seed=seed)
-    fixed = auxiliary(p, c)
-    assert naive_loss(p, PENALTY, c, fixed) == pytest.approx(position(p, PENALTY, c).loss)
+    c = cascade(p, seed=seed, zeros=0.3)
+    if empty:
+        c = c.replaced(1, np.zeros(p.trees), 0.3, -np.inf)
+    assert c.vanished() == [1] * empty
+    loss, fixed = position(p, PENALTY, c).loss, auxiliary(p, c)
+    assert naive_loss(p, PENALTY, c) == pytest.approx(loss, rel=1e-10)
+    assert naive_loss(p, PENALTY, c, fixed) == pytest.approx(loss)
     rng = np.random.default_rng(seed)
-    moved = c.replaced(k, rng.normal(size=p.trees), rng.normal(), c.threshold[k])
+    weights = rng.normal(size=p.trees) * (c.weights[k] != 0)  # at 0 the ridge is infinite
+    moved = c.replaced(k, weights, rng.normal(), c.threshold[k])
     assert naive_loss(p, PENALTY, moved, fixed) >= position(p, PENALTY, moved).loss - 1e-12

@@ -41,14 +41,6 @@ def test_nodes_are_removed_with_all_below_them():
     assert (shape.upper, shape.lower) == ((NONE, 2, NONE), (1, NONE, NONE))
 
 
-@few
-@given(shape=shapes, seed=seeds)
-def test_the_loss_is_what_walking_every_row_gives(shape, seed):
-    p = problem(seed, n=8)
-    t = tree(p, shape, seed)
-    assert position(p, PENALTY, t).loss == pytest.approx(naive_loss(p, PENALTY, t), rel=1e-10)
-
-
 def objective_of(p, t, k, constant=True):
     at = position(p, PENALTY, t)
     columns = np.flatnonzero(t.weights[k])

@@ -7,7 +7,7 @@ import pytest
 from bench_methods.linear import L1
 from bench_methods.linear.l1 import MarginalPrices
 from bench_models.l1_kernels import descend
-from helpers.boosted_cases import examples, fit, mean_cost, path
+from helpers.boosted_cases import complete, fit, mean_cost, path, standardised
 from helpers.fakes import FakeContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,21 +15,6 @@ from hypothesis import strategies as st
 from bench_core import DiscountGroup, Examples, Task, price_list
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
-
-
-def complete(task, n=200, copies=False):
-    """Without missing cells, columns of different size."""
-    train = examples(task, n)
-    X = np.nan_to_num(train.X) * np.array([1, 10, 0.1, 3], dtype=np.float32) + 2
-    m = np.random.default_rng(1).integers(1, 4, n) if copies else None
-    return replace(train, X=X.astype(np.float32), multiplicity=m)
-
-
-def standardised(train):
-    m = train.weights
-    mean = np.average(train.X.astype(float), axis=0, weights=m)
-    off = train.X - mean
-    return off / np.sqrt(np.average(off**2, axis=0, weights=m))
 
 
 @pytest.mark.parametrize("copies", [False, True])

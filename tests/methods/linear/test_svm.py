@@ -6,22 +6,15 @@ import numpy as np
 import pytest
 from bench_methods.linear import RBFSVM, AverageKernelSVM
 from bench_methods.linear.svm import descriptors, sampled
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.boosted_cases import complete, examples, fit, mean_cost, path, prices, standardised
 from sklearn.svm import SVC
 
 from bench_core import DiscountGroup, Examples, Task, price_list
 
 
-def complete(task, n=200):
-    """Rows without missing cells, and their standardised columns."""
-    train = examples(task, n)
-    train = replace(train, X=np.nan_to_num(train.X))
-    X = train.X.astype(float)
-    return train, (X - X.mean(axis=0)) / X.std(axis=0)
-
-
 def test_its_scores_are_the_decision_function_of_scikit_learn():
-    train, z = complete(Task.BINARY)
+    train = complete(Task.BINARY)
+    z = standardised(train)
     (only,) = path(fit(RBFSVM(C=3.0, gamma=0.4), train, Task.BINARY), train)
     peer = SVC(C=3.0, gamma=0.4).fit(z, train.y)
     assert only.scores == pytest.approx(peer.decision_function(z), rel=0, abs=1e-9)
@@ -29,7 +22,8 @@ def test_its_scores_are_the_decision_function_of_scikit_learn():
 
 
 def test_the_default_width_is_one_over_the_number_of_varying_columns():
-    train, z = complete(Task.BINARY)
+    train = complete(Task.BINARY)
+    z = standardised(train)
     X = train.X.copy()
     X[:, 1] = 7
     (only,) = path(fit(RBFSVM(C=1.0), replace(train, X=X), Task.BINARY), replace(train, X=X))
@@ -39,7 +33,8 @@ def test_the_default_width_is_one_over_the_number_of_varying_columns():
 
 
 def test_classes_are_told_from_the_rest_one_by_one():
-    train, z = complete(Task.MULTICLASS)
+    train = complete(Task.MULTICLASS)
+    z = standardised(train)
     (only,) = path(fit(RBFSVM(C=2.0), train, Task.MULTICLASS), train)
     for k in range(3):
         peer = SVC(C=2.0, gamma=0.25).fit(z, train.y == k)
@@ -47,7 +42,8 @@ def test_classes_are_told_from_the_rest_one_by_one():
 
 
 def test_an_average_of_kernels_is_the_machine_on_the_averaged_matrix():
-    train, z = complete(Task.BINARY)
+    train = complete(Task.BINARY)
+    z = standardised(train)
     at = price_list(np.array([1.0, 5.0, 5.0, 50.0]), shared=[[1, 2]])
 
     def kernel(a, b):
@@ -90,7 +86,7 @@ def test_a_row_of_many_copies_is_sampled_more_often():
 
 
 def test_calibrated_scores_order_rows_as_margins_do_and_have_less_loss():
-    train, _ = complete(Task.BINARY, n=600)
+    train = complete(Task.BINARY, n=600)
     half = replace(train, X=train.X[:300], y=train.y[:300])
     rest = replace(train, X=train.X[300:], y=train.y[300:])
     (plain,), (odds,) = (
