@@ -23,8 +23,8 @@ KINDS: Mapping[str, str] = {
 
 # commands that demonstrate a plugin of each kind
 _TRY = {
-    "learner": ["bench run --data breast-cancer --learners {name},constant"],
-    "policy": ["bench run --data breast-cancer --learners {name},constant"],
+    "learner": ["bench run --data breast-cancer --learners {name},cegb --reference gbrt"],
+    "policy": ["bench run --data breast-cancer --learners {name},cegb --reference gbrt"],
     "dataset": ["bench run --data {name} --learners cheapest-first,constant"],
     "metric": ["bench run --data breast-cancer --learners constant --metric {name}"],
     "cost-model": ["bench run --data breast-cancer --learners constant --costs costs.toml"],
