@@ -118,6 +118,9 @@ class _Planner:
             # the requested folds, or the suite's folds that exist for the data set
             there = tuple(fold for fold in profile.folds if fold < count) or profile.folds
             folds = request.folds or (range(request.cv) if request.cv else there)
+            if count > 1 and [*folds] == [0] and hasattr(chosen.dataset, "place"):
+                others = f"{option('folds')} chooses others, 0 to {count - 1}"
+                self.note(f"{chosen.label}: of its {count} folds the first is run; {others}")
             for fold, seed in product(folds, request.seeds or profile.seeds):
                 self.dataset(chosen, fold, seed, profile.size, source, here)
         if len(self.skipped) == len(self.trials):

@@ -98,6 +98,15 @@ _RUNS = """
 SELECT run, number, created_at, state, about FROM run ORDER BY begun DESC
 """
 """The last run is the one that began, or was resumed or merged, last: clocks may be wrong."""
+# the trials that points name, one seek for each, that do not exist
+_POINTS_OF_NONE = """
+WITH RECURSIVE named(trial) AS (
+  SELECT min(trial) FROM point
+  UNION ALL SELECT (SELECT min(trial) FROM point WHERE trial > named.trial)
+  FROM named WHERE trial IS NOT NULL)
+SELECT trial FROM named
+WHERE trial IS NOT NULL AND trial NOT IN (SELECT key FROM trial) LIMIT 1
+"""
 _DURATIONS = """
 SELECT dataset, learner, coalesce(f.seconds, fit_seconds, 0.0), coalesce(t.seconds, trial.seconds)
 FROM trial
@@ -318,6 +327,8 @@ def _fault(path: Path, size: int, changed: int) -> str:
                 return str(found)
         if missing := lacking_columns(db):  # to SQLite a name may be any
             return f"no column {missing[0]}"
+        if db.execute(_POINTS_OF_NONE).fetchone():  # and a key, too
+            return "points of a trial that it does not have"
     return ""
 
 

@@ -161,6 +161,8 @@ def _parts(
         yield from ((f"note: {one_line(note)}", "dim") for note in board.notes)
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
+    if any(board.saves for board in boards):
+        yield "Another share: bench best --keep 95%.", "dim"
     if ranks := rank_table(boards, width):
         yield "", ""
         yield ranks

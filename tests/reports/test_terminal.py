@@ -235,6 +235,13 @@ def test_baselines_stand_below_a_rule_and_the_order_is_explained(certain):
     assert any(line.startswith(sorted_by) for line in shown(certain))
 
 
+def test_after_the_legend_the_command_of_another_share_is_named(certain):
+    assert shown(certain)[-1] == "Another share: bench best --keep 95%."
+    info, board = certain
+    nothing = [replace(row, cheap=NOTHING) for row in board.rows]
+    assert not any("--keep" in line for line in shown((info, replace(board, rows=tuple(nothing)))))
+
+
 def test_a_board_of_five_learners_has_at_most_thirty_lines_with_its_legend(certain):
     assert len(shown(certain, width=100)) <= 30
     legends = [line for line in shown(certain, width=100) if line.startswith("Each row is one")]

@@ -44,7 +44,7 @@ def with_exits(
     sure = np.array([largest_probability(of_stage.T) for of_stage in scores])
     if ranking:  # documents of low score leave; small sets spread scores less, hence pairs
         sure, sign = -scores[:, 0], -1.0
-        chains = [list(pair) for pair in combinations(spread(chains[-1], 2 * LONGEST), 2)]
+        chains = [list(pair) for pair in combinations(evenly(chains[-1], 2 * LONGEST), 2)]
 
     def point(cost: FloatArray, scores: FloatArray, *setting: Setting) -> tuple[float, float, Any]:
         """Mean cost and quality of scores (K, n); higher is better."""
@@ -54,7 +54,7 @@ def with_exits(
 
     points = [point(costs(model, [k], rows)[0], own) for k, own in enumerate(scores)]
     if model.prices.tree or model.prices.split:
-        chains = [spread(chain, LONGEST) for chain in chains]
+        chains = [evenly(chain, LONGEST) for chain in chains]
     for c, chain in enumerate(chains):
         cost = costs(model, chain, rows)
         for last in range(1, len(chain)):
@@ -63,7 +63,7 @@ def with_exits(
                 leave = np.vstack([before > t, np.ones((1, len(rows)), dtype=bool)]).argmax(axis=0)
                 reached = scores[np.array(chain)[leave], :, each].T
                 points.append(point(cost[leave, each], reached, (c, last, t)))
-    best, routes = spread(frontier(points), MOST_POINTS - len(model.routes)), list(model.routes)
+    best, routes = evenly(frontier(points), MOST_POINTS - len(model.routes)), list(model.routes)
     for c, chain in enumerate(chains):
         exits = [(last, sign * t) for of, last, t in best if of == c]
         if exits:
@@ -104,7 +104,7 @@ def frontier(points: Sequence[tuple[float, float, Any]]) -> list[Setting]:
     return kept
 
 
-def spread(values: Sequence[Any], most: int) -> list[Any]:
-    """At most so many of the values, evenly."""
+def evenly(values: Sequence[Any], most: int) -> list[Any]:
+    """At most ``most`` of the values, at equal distances."""
     places = np.linspace(0, len(values) - 1, min(most, len(values))).round().astype(int)
     return [values[k] for k in places]

@@ -392,6 +392,21 @@ def test_each_task_has_its_reference(home, named, letters, answers):
     assert not [note for note in p.notes if "no saving" in note or "relative to" in note]
 
 
+def test_a_note_tells_that_one_of_the_folds_in_the_users_file_is_run(home):
+    lines = [f"{x},{x % 7},{x % 2}" for x in range(60)]
+    (home / "mine.csv").write_text("\n".join(["a,b,label", *lines]))
+    table = '[mine]\nfile = "mine.csv"\ntask = "binary"\n'
+    given = {"data": "mine", "learners": "gbrt", "data_dir": str(home)}
+    (home / "datasets.toml").write_text(f"{table}folds = 5\n")
+    one = "mine: of its 5 folds the first is run; folds chooses others, 0 to 4"
+    assert one in made(**given).notes
+    every = made(**given, folds=range(5))
+    assert {trial.fold for trial in every.trials} == {*range(5)}
+    assert one not in every.notes
+    (home / "datasets.toml").write_text(table)
+    assert not [note for note in made(**given).notes if "folds" in note]
+
+
 @dataclass(frozen=True)
 class Another(Prefix):
     """Says that others are compared with it."""

@@ -256,6 +256,17 @@ def test_damaged_bytes_are_one_line_when_the_store_is_opened(home):
     assert not any("\n" in line or line.startswith("/") for line in refusals)
 
 
+def test_points_whose_trial_has_a_damaged_key_are_a_fault_when_the_store_is_opened(home):
+    """SQLite checks the order of keys only: another last digit does not change that."""
+    result = run()
+    with closing(sqlite3.connect(result.store)) as db, db:
+        (key,) = db.execute("SELECT max(trial) FROM point").fetchone()
+        first = "WHERE trial = ? AND split = 'valid' AND number = 0"
+        db.execute(f"UPDATE point SET trial = ? {first}", [f"{key[:-1]}z", key])
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    refused("damaged (points of a trial that it does not have)", Store, result.store)
+
+
 def test_a_device_is_refused_and_never_replaced(home):
     (home / "x.db").symlink_to(os.devnull)
     refused("is a folder or a device", run, store="x.db")

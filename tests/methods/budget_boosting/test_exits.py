@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench_methods.budget_boosting.exits import between, costs, frontier, spread, with_exits
+from bench_methods.budget_boosting.exits import between, costs, evenly, frontier, with_exits
 from bench_models.nested_sets.held_out import HeldOutFit
 from bench_models.nested_sets.routes import NestedBoosters, Route
 from bench_trees import Ensemble
@@ -90,6 +90,6 @@ def test_settings_that_cost_more_for_no_better_quality_are_dropped():
 
 
 def test_values_are_spread_with_both_ends():
-    assert spread([1, 2, 3, 4, 5], 3) == [1, 3, 5]
-    assert spread([1, 2], 3) == [1, 2]
-    assert spread([], 3) == []
+    assert evenly([1, 2, 3, 4, 5], 3) == [1, 3, 5]
+    assert evenly([1, 2], 3) == [1, 2]
+    assert evenly([], 3) == []
