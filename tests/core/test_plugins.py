@@ -225,8 +225,7 @@ gives("bench_datasets", Mine)
 def test_a_data_set_of_name_task_and_prepare_is_complete(install, bench):
     install("theirs", PREPARE)
     assert re.search(r"^mine +binary +1 +none needed", bench("list", "datasets").out, re.M)
-    shown = bench("show", "mine")
-    assert shown.status == 0
+    shown = bench("show", "mine").ok()
     assert "Needs no files" in shown.out
     run = ("run", "--learners", "constant", "--executor", "inline")
     ran = bench(*run, "--data", "mine")
@@ -262,8 +261,7 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(install, bench):
     install("run", VERB, "bench.commands", "run:command")
     install("claims", VERB, "bench.commands", "claims:command")
     assert bench("run", "--help").out == before
-    shown = bench("--help")
-    assert shown.status == 0
+    shown = bench("--help").ok()
     assert "cats  does not load: see 'bench list plugins'" in shown.out
     assert bench("cats").err.startswith("error: verb 'cats' of cats does not load: ModuleNotFound")
     listed = bench("list", "plugins").out
@@ -298,7 +296,7 @@ def test_a_report_of_a_third_party_does_not_take_the_terminal():
 
 def test_no_verb_of_a_plugin_is_loaded_by_another(install, bench):
     install("cats", "raise SystemExit(5)", "bench.commands", "cats:command")
-    assert bench("run", "--help").status == 0
+    bench("run", "--help").ok()
     assert "cats" not in sys.modules
 
 
@@ -363,8 +361,7 @@ UP = LEARNER.format(level=1.0)
 
 
 def state_of(plugin, bench):
-    listed = bench("list", "plugins", "-o", "plugins.csv")
-    assert listed.status == 0, listed.err
+    bench("list", "plugins", "-o", "plugins.csv").ok()
     rows = Path("plugins.csv").read_text().splitlines()
     (row,) = [line for line in rows if re.split(r"[ ,]", line)[0] == plugin]
     return row

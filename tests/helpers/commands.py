@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.kit import assert_line
+
 BENCH = Path(sys.executable).with_name("bench")
 DATA = ("--data", "data.csv", "--label", "label", "--task", "binary")
 QUICK = (*DATA, "-p", "mine", "--executor", "inline")
@@ -22,6 +24,16 @@ class Ended:
     def words(self) -> str:
         """Its output, whatever the breaks of lines."""
         return " ".join(self.out.split())
+
+    def ok(self) -> "Ended":
+        """Itself, of a command that did what was asked."""
+        assert self.status == 0, self.err
+        return self
+
+    def refused(self, words: str) -> None:
+        """Check that it was refused in a last line that has all these words, separated by bars."""
+        assert self.status == 2, self.err
+        assert_line(self.err.splitlines()[-1], words)
 
 
 Run = Callable[..., Ended]

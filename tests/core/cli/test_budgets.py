@@ -14,9 +14,7 @@ TOYS = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--set", "toy.colum
 
 @pytest.fixture
 def done(ran):
-    ended = ran(*TOYS, "--caps", "12,6")
-    assert ended.status == 0
-    return ended
+    return ran(*TOYS, "--caps", "12,6").ok()
 
 
 def test_the_next_commands_name_a_measured_cap(done):
@@ -47,32 +45,28 @@ def bills_are_what_is_bought(frame, bought):
 
 
 def test_best_within_a_cap_trains_it_under_that_cap(done, bench):
-    ended = bench("best", "--budget", "12", "--budget-kind", "cap")
-    assert ended.status == 0, ended.err
+    ended = bench("best", "--budget", "12", "--budget-kind", "cap").ok()
     assert "data.csv: best accuracy within 12 for every row" in ended.out
     assert "toy: best at columns=1 with columns=1" in ended.out  # two of them cost 15
     (command,) = [line for line in ended.out.splitlines() if line.startswith("bench run ")]
     assert "--caps 12" in command
-    assert bench(*shlex.split(command)[1:]).status == 0
+    bench(*shlex.split(command)[1:]).ok()
 
 
 def test_where_a_cap_was_not_measured_a_line_says_what_takes_part_and_what_measures_it(done, bench):
-    ended = bench("best", "-b", "cap 7")
-    assert ended.status == 0
+    ended = bench("best", "-b", "cap 7").ok()
     (line,) = [x for x in ended.out.splitlines() if "not measured" in x]
     told, command = line.split("without training: ")
     assert told.startswith(
         "cap 7.00: not measured; only points at which no row costs more take part"
     )
-    again = bench(*shlex.split(command)[1:])
-    assert again.status == 0, again.err
+    again = bench(*shlex.split(command)[1:]).ok()
     assert "fit toy" not in again.err
     assert "not measured" not in bench("best", "-b", "cap 7").out
 
 
 def test_several_budgets_have_a_row_each(done, bench):
-    ended = bench("best", "--budget", "11,cap 6,100,cap 7")
-    assert ended.status == 0
+    ended = bench("best", "--budget", "11,cap 6,100,cap 7").ok()
     rows = [line.split()[:2] for line in ended.out.splitlines()[2:6]]
     assert rows == [["11", "toy"], ["cap", "6"], ["100", "toy"], ["cap", "7"]]
     assert "cap 7.00: not measured; only points" in ended.out
@@ -88,9 +82,8 @@ def test_the_report_shows_the_budgets_asked_for(done, bench):
 
 def test_compare_takes_several_budgets_of_a_kind(bench, material):
     two = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=3")
-    assert bench("run", *two, "--caps", "11,20").status == 0
-    ended = bench("compare", "toy", "gbrt", "--budget", "11,13,20", "--budget-kind", "cap")
-    assert ended.status == 0, ended.err
+    bench("run", *two, "--caps", "11,20").ok()
+    ended = bench("compare", "toy", "gbrt", "--budget", "11,13,20", "--budget-kind", "cap").ok()
     titles = [line for line in ended.out.splitlines() if line.startswith("data.csv: ")]
     assert titles[0].startswith("data.csv: accuracy at a cost of 11 for every row, 1 repeat of")
     assert titles[1].startswith("data.csv: accuracy at a cost of 13 for every row, 1 repeat of")
@@ -105,9 +98,9 @@ def test_compare_takes_several_budgets_of_a_kind(bench, material):
 def test_caps_under_other_costs_are_those_asked_for(done, bench):
     Path("new.csv").write_text("a,1\nb,2\nc,30\n")
     words = ("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
-    assert bench(*words).status == 0
+    bench(*words).ok()
     assert pd.read_csv(StringIO(bench("export").out))["cap"].isna().all()
-    assert bench(*words[:1], "1", *words[1:], "--caps", "2").status == 0
+    bench(*words[:1], "1", *words[1:], "--caps", "2").ok()
     again = pd.read_csv(StringIO(bench("export").out)).dropna(subset="cap")
     assert set(again["cap"]) == {2.0}
     assert (again["cost_max"] <= 2).all()

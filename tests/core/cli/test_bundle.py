@@ -13,7 +13,7 @@ OWN = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
 
 @pytest.fixture
 def bundled(ran, bench):
-    assert ran(*OWN).status == 0
+    ran(*OWN).ok()
     return bench("bundle", "-o", "run.zip", "-p", "mine", "--with-data")
 
 
@@ -41,8 +41,7 @@ def rewritten(path, **changed):
 
 
 def test_a_bundle_repeats_the_run_in_another_folder_to_the_digit(moved, bench):
-    ended = bench("run", "run.zip", "-p", "mine")
-    assert ended.status == 0, ended.err
+    ended = bench("run", "run.zip", "-p", "mine").ok()
     rows = members()["results.csv"].decode().count("\n") - 1
     assert ended.err.endswith(f"all {rows} rows of the results have the same digits\n")
     assert "2 jobs to do" in ended.err  # nothing was taken over
@@ -76,10 +75,7 @@ def test_a_changed_result_is_named(moved, bench):
 
 
 def test_its_modules_run_only_if_they_are_named(moved, bench):
-    refused = bench("run", "run.zip")
-    assert refused.status == 2
-    assert "add -p mine" in refused.err
-    assert "run/" in refused.err
+    bench("run", "run.zip").refused("add -p mine|run/")
 
 
 def test_own_data_are_left_out_and_then_asked_for(ran, bench, tmp_path_factory, monkeypatch):
@@ -90,9 +86,9 @@ def test_own_data_are_left_out_and_then_asked_for(ran, bench, tmp_path_factory, 
     folder, data = tmp_path_factory.mktemp("elsewhere"), Path("data.csv").read_bytes()
     Path("run.zip").rename(folder / "run.zip")
     monkeypatch.chdir(folder)
-    refused = bench("run", "run.zip", "-p", "mine")
-    assert refused.status == 2
-    assert "does not include data.csv: put your file at run/data.csv" in refused.err
+    bench("run", "run.zip", "-p", "mine").refused(
+        "does not include data.csv: put your file at run/data.csv"
+    )
     (folder / "run" / "data.csv").write_bytes(data)
     assert "have the same digits" in bench("run", "run.zip", "-p", "mine").err
 
@@ -100,9 +96,7 @@ def test_own_data_are_left_out_and_then_asked_for(ran, bench, tmp_path_factory, 
 def test_a_run_that_would_be_another_now_is_refused(ran, bench):
     ran(*OWN)
     Path("costs.csv").write_text("a,11\nb,5\nc,1\n")
-    refused = bench("bundle", "-o", "run.zip", "-p", "mine")
-    assert refused.status == 2
-    assert "1 of 1 trials would be others now" in refused.err
+    bench("bundle", "-o", "run.zip", "-p", "mine").refused("1 of 1 trials would be others now")
     assert not Path("run.zip").exists()
 
 
@@ -114,9 +108,7 @@ def test_options_that_the_bundle_decides_are_refused(moved, bench):
 def test_a_file_of_the_same_name_is_not_overwritten(moved, bench):
     (moved / "run").mkdir()
     (moved / "run" / "costs.csv").write_text("a,1\n")
-    refused = bench("run", "run.zip", "-p", "mine")
-    assert refused.status == 2
-    assert "run/costs.csv is not the file of run.zip" in refused.err
+    bench("run", "run.zip", "-p", "mine").refused("run/costs.csv is not the file of run.zip")
     assert (moved / "run" / "costs.csv").read_text() == "a,1\n"
 
 
@@ -124,8 +116,8 @@ def test_files_from_other_folders_move_into_the_bundle(ran, bench, material, tmp
     far = tmp_path_factory.mktemp("far")
     Path("costs.csv").rename(far / "costs.csv")
     words = (*QUICK, "--costs", str(far / "costs.csv"), "--learners", "toy")
-    assert bench("run", *words).status == 0
-    assert bench("bundle", "-o", "run.zip", "-p", "mine").status == 0
+    bench("run", *words).ok()
+    bench("bundle", "-o", "run.zip", "-p", "mine").ok()
     assert json.loads(members()["run.json"])["request"]["costs"] == "costs.csv"
     assert "costs.csv" in members()
 
@@ -134,8 +126,8 @@ def test_files_from_other_folders_move_into_the_bundle(ran, bench, material, tmp
 def test_two_files_of_one_name_are_refused(ran, bench, material, tmp_path_factory, name):
     far = tmp_path_factory.mktemp("far")
     Path("costs.csv").rename(far / name)
-    assert bench("run", *QUICK, "--costs", str(far / name), "--learners", "toy").status == 0
-    refused = bench("bundle", "-o", "run.zip", "-p", "mine")
-    assert refused.status == 2
-    assert f"have one name in a bundle, {name}; rename one of them" in refused.err
+    bench("run", *QUICK, "--costs", str(far / name), "--learners", "toy").ok()
+    bench("bundle", "-o", "run.zip", "-p", "mine").refused(
+        f"have one name in a bundle, {name}; rename one of them"
+    )
     assert not Path("run.zip").exists()

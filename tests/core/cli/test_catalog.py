@@ -21,8 +21,7 @@ from bench_core.plugins import PluginInfo, Registry
     ],
 )
 def test_each_kind_is_one_row_a_line_with_the_name_first(bench, kind, one):
-    ended = bench("list", kind)
-    assert ended.status == 0
+    ended = bench("list", kind).ok()
     assert one in [line.split()[0] for line in ended.out.splitlines()]
 
 
@@ -56,8 +55,7 @@ def broken(monkeypatch):
 
 @pytest.mark.usefixtures("broken")
 def test_a_plugin_that_does_not_load_is_a_row_with_its_error(bench):
-    ended = bench("list", "plugins")
-    assert ended.status == 0
+    ended = bench("list", "plugins").ok()
     assert "theirs  their-package  2.3      theirs.bench  failed: ImportError: no gpu" in ended.out
 
 
@@ -136,8 +134,7 @@ def test_a_data_set_that_raises_does_not_hide_the_others(bench, monkeypatch):
         raise RuntimeError("no")
 
     monkeypatch.setattr(Forest, "complete", complete)
-    ended = bench("list", "datasets", "--data-dir", ".")
-    assert ended.status == 0
+    ended = bench("list", "datasets", "--data-dir", ".").ok()
     assert re.search(r"^forest .*  unknown  ", ended.out, flags=re.M)
     assert re.search(r"^letters .*  absent  ", ended.out, flags=re.M)
 

@@ -48,8 +48,7 @@ def kept(folder="data"):
 
 
 def test_fetched_files_are_there_whole_and_nothing_else_is(data):
-    ended = data("fetch", "pairs")
-    assert ended.status == 0, ended.err
+    ended = data("fetch", "pairs").ok()
     steps = ["fetching", "unpacking", "pairs:"]
     assert [line.split()[0] for line in ended.err.splitlines()] == steps
     assert kept() == ["pairs/test.csv", "pairs/train.csv"]
@@ -60,7 +59,7 @@ def test_what_is_there_is_not_fetched_again_unless_asked(data, offer):
     data("fetch", "pairs")
     assert "already present" in data("fetch", "pairs").err
     assert len(offer.asked) == 1
-    assert data("fetch", "pairs", "--again").status == 0
+    data("fetch", "pairs", "--again").ok()
     assert len(offer.asked) == 2
 
 

@@ -72,8 +72,7 @@ def splits_of(model):
 
 def exported(again, *words):
     _, bench = again
-    ended = bench("model", "export", "-o", "model", *words)
-    assert ended.status == 0, ended.err
+    bench("model", "export", "-o", "model", *words).ok()
     return load("model")
 
 
@@ -89,8 +88,7 @@ def test_a_row_pays_for_its_purchases_and_for_its_answer(again):
     constant = valid[valid["point"].str.contains("constant")]["total_cost"].min()
     # some lower ones may not be sure to be below the constant
     assert valid["total_cost"].min() <= rows.loc["valid"]["total_cost"] < constant
-    check = bench("model", "check", "model")
-    assert check.status == 0, check.out
+    bench("model", "check", "model").ok()
     rows = splits_of(model).test
     answers = model.predict_features(rows.X)
     names = list(model.labels(answers.scores))
@@ -125,7 +123,7 @@ def test_the_conclusion_has_the_parts_and_what_all_and_nothing_cost(again):
 def test_c_answers_as_the_harness_does(again, tmp_path):
     k, bench = again
     model = exported(again, "1")
-    assert bench("model", "export", "1", "-o", "c", "--format", "c").status == 0
+    bench("model", "export", "1", "-o", "c", "--format", "c").ok()
     program = compiled(Path("c"), "serve_answers.c", tmp_path, ("-O2",), COMPILERS[0])
     cells = np.random.default_rng(0).normal(0.7, 1.5, (500, len(model.names))).astype(np.float32)
     cells.tofile(tmp_path / "rows")
@@ -139,8 +137,7 @@ def test_c_answers_as_the_harness_does(again, tmp_path):
 
 def test_other_costs_of_errors_need_no_training(again):
     k, bench = again
-    ended = bench("reprice", "1", "--error-costs", "0.001", "--executor", "inline")
-    assert ended.status == 0, ended.err
+    ended = bench("reprice", "1", "--error-costs", "0.001", "--executor", "inline").ok()
     assert " fit " not in ended.err
     assert "No model is sure to cost less; buying everything costs " in ended.words
     frame = pd.read_csv(StringIO(bench("export").out))
@@ -154,8 +151,7 @@ def test_other_costs_of_errors_need_no_training(again):
 def test_learners_do_not_see_costs_of_errors(again):
     _, bench = again
     words = ("run", "--data", "data.csv", "--drop", "loss", "--costs", "costs.csv")
-    ended = bench(*words, "--label", "label", *LEARN)
-    assert ended.status == 0
+    ended = bench(*words, "--label", "label", *LEARN).ok()
     assert " fit " not in ended.err
     assert "wrong for" in ended.words  # the board of accuracy
 
@@ -163,8 +159,7 @@ def test_learners_do_not_see_costs_of_errors(again):
 def test_an_error_may_cost_what_its_row_says(again):
     k, bench = again
     words = ("run", "--data", "data.csv", "--costs", "costs.csv", "--label", "label", *LEARN)
-    ended = bench(*words, "--error-costs", "column:loss")
-    assert ended.status == 0, ended.err
+    ended = bench(*words, "--error-costs", "column:loss").ok()
     assert "3 features" in ended.out  # the losses are none of them
     frame = pd.read_csv(StringIO(bench("export").out))
     model = exported(again)
@@ -258,5 +253,5 @@ def test_next_to_total_costs_the_column_of_features_is_named_so(again, tmp_path)
         assert re.search(rf"^\S+ +{re.escape(words)} *$", shown, re.M), shown
     for suffix in (".tex", ".html"):
         page = tmp_path / f"board{suffix}"
-        assert bench("report", "1", "-o", str(page)).status == 0
+        bench("report", "1", "-o", str(page)).ok()
         assert re.search(r"\bfeatures\b.{0,300}\berrors\b", page.read_text(), re.S)

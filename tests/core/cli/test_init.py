@@ -37,8 +37,7 @@ def table(name="loans"):
 
 
 def test_the_columns_are_looked_at(loans, bench):
-    ended = bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default")
-    assert ended.status == 0, ended.err
+    ended = bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default").ok()
     assert table() == {
         "file": "loans.csv",
         "task": "binary",
@@ -56,7 +55,7 @@ def test_the_columns_are_looked_at(loans, bench):
 def test_commas_that_may_group_digits_are_not_taken_for_decimal_marks(home, bench):
     rows = [f"{k % 7};1,{k + 100};{'ab'[k % 2]}" for k in range(200)]
     Path("pay.csv").write_text("\n".join(["x;pay;y", *rows]) + "\n")
-    assert bench("init", "pay.csv").status == 0
+    bench("init", "pay.csv").ok()
     assert table("pay")["drop"] == ["pay"]
     assert "decimal" not in table("pay")
 
@@ -70,8 +69,7 @@ def test_options_of_files_belong_into_the_description(loans, bench):
 
 def test_a_run_without_data_is_on_the_data_set_of_the_folder(loans, bench):
     bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default")
-    ended = bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
-    assert ended.status == 0, ended.err
+    ended = bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline").ok()
     assert "data set loans of datasets.toml" in ended.err
     assert "loans: binary" in ended.out
     assert "all of them cost 8.5" in ended.out
@@ -93,21 +91,19 @@ def test_a_description_hidden_by_a_data_set_does_not_run_that(loans, bench):
 
 
 def test_of_several_one_is_named(loans, bench):
-    assert bench("init", "loans.csv").status == 0
+    bench("init", "loans.csv").ok()
     before = table()
-    second = bench("init", "loans.csv", "--name", "late", "--drop", "age", "--unit", "EUR")
-    assert second.status == 0, second.err
+    second = bench("init", "loans.csv", "--name", "late", "--drop", "age", "--unit", "EUR").ok()
     assert (table(), table("late")["unit"]) == (before, "EUR")
     assert "next: bench run --data late" in second.err
     ended = bench("run")
     assert (ended.status, ended.out) == (2, "")
     assert "datasets.toml has loans, late: choose with --data" in ended.err
-    shown = bench("plan", "-d", "late", "-l", "gbrt", "--set", "gbrt.trees=3")
-    assert shown.status == 0, shown.err
+    bench("plan", "-d", "late", "-l", "gbrt", "--set", "gbrt.trees=3").ok()
 
 
 def test_a_description_is_not_replaced(loans, bench):
-    assert bench("init", "loans.csv").status == 0
+    bench("init", "loans.csv").ok()
     before = Path("datasets.toml").read_text()
     ended = bench("init", "loans.csv")
     assert (ended.status, ended.out) == (2, "")
@@ -117,17 +113,17 @@ def test_a_description_is_not_replaced(loans, bench):
 
 def test_svmlight_needs_few_words(home, bench):
     Path("r.svm").write_text("".join(f"{k % 2} 1:{k} 2:{k % 7}\n" for k in range(60)))
-    assert bench("init", "r.svm").status == 0
+    bench("init", "r.svm").ok()
     assert table("r") == {"file": "r.svm", "task": "binary", "positive": "1"}
 
 
 def test_folds_and_fractions_are_described(home, bench):
     rows = [f"{k % 7},{k % 3},{('train', 'valid', 'test')[k % 3]},{k % 2}" for k in range(200)]
     Path("x.csv").write_text("\n".join(["a,b,split,y", *rows]) + "\n")
-    assert bench("init", "x.csv", "--cv", "4", "--share", "0.1,0.25").status == 0
+    bench("init", "x.csv", "--cv", "4", "--share", "0.1,0.25").ok()
     assert table("x")["folds"] == 4
     assert table("x")["split"] == [0.65, 0.1, 0.25]
-    assert bench("plan", "-l", "constant", "--folds", "0-3").status == 0
+    bench("plan", "-l", "constant", "--folds", "0-3").ok()
 
 
 QUICK = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
@@ -144,7 +140,7 @@ def grouped(home, bench):
     words = ("--costs", "prices.csv", "--group", "a,b:20", "--unit", "us")
     ended = bench("init", "calls.csv", *words)
     assert "all columns cost 24 us" in ended.out
-    assert bench("run", *QUICK).status == 0
+    bench("run", *QUICK).ok()
     return home
 
 
@@ -166,12 +162,11 @@ def test_prices_given_with_a_run_are_billed_as_those_of_the_description(grouped,
 
 def test_a_changed_line_of_prices_is_billed_in_the_groups_of_the_description(grouped, bench):
     Path("prices.csv").write_text("feature,price\na,9\nb,9\nc,7\n")
-    ended = bench("reprice", "1", "--costs", "prices.csv", "--executor", "inline")
-    assert ended.status == 0, ended.err
+    ended = bench("reprice", "1", "--costs", "prices.csv", "--executor", "inline").ok()
     assert "all of them cost 27" in ended.out
     again, before = bills(bench), bills(bench, "1")
     assert set(again["unit"]) == {"us"}
-    assert bench("run", *QUICK).status == 0
+    bench("run", *QUICK).ok()
     pd.testing.assert_frame_equal(again, bills(bench))
     assert again["cost_max"].max() == before["cost_max"].max() + 3
 
@@ -179,8 +174,7 @@ def test_a_changed_line_of_prices_is_billed_in_the_groups_of_the_description(gro
 @pytest.mark.parametrize("verb", [("run", *QUICK), ("reprice", "1", "--executor", "inline")])
 def test_a_cost_file_with_groups_and_a_unit_wins(verb, grouped, bench):
     Path("own.json").write_text('{"costs": [5, 5, 1], "shared": [["a", "b"]], "unit": "ms"}')
-    ended = bench(*verb, "--costs", "own.json")
-    assert ended.status == 0, ended.err
+    ended = bench(*verb, "--costs", "own.json").ok()
     assert "all of them cost 6" in ended.out
     assert "the costs have their own groups; not used: a,b:20" in ended.err
     assert set(bills(bench)["unit"]) == {"ms"}
@@ -195,8 +189,7 @@ def test_columns_of_prices_are_recognised(bench):
     frame["big_correct"] = (frame["big_answer"] == frame["label"]).astype(int)
     frame["big_two_sure"], frame["big_two_seconds"] = frame["big_sure"] / 2, frame["big_price"]
     frame.to_csv("calls.csv", index=False)
-    ended = bench("init", "calls.csv", "--label", "label")
-    assert ended.status == 0, ended.err
+    ended = bench("init", "calls.csv", "--label", "label").ok()
     assert "left out: big_correct" in ended.err
     assert "big_price, big_two_seconds" in ended.err
     assert "prices by row" in ended.err
@@ -211,13 +204,12 @@ def test_columns_of_prices_are_recognised(bench):
     shown = bench("show", "calls").out
     mean = frame[frame.split == "train"].big_price.mean()
     assert f"  big_price {mean:.3g} (" in shown, shown
-    assert bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline").status == 0
-    again = bench("init", "calls.csv", "--label", "label", "--name", "again")
-    assert again.status == 0  # its own cost file
+    bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline").ok()
+    bench("init", "calls.csv", "--label", "label", "--name", "again").ok()
     Path("more-prices.json").write_text("{}")
     refused = bench("init", "calls.csv", "--label", "label", "--name", "more")
     assert (refused.status, "more-prices.json exists already" in refused.err) == (2, True)
     without = frame.drop(columns=["small_cost", "big_price", "big_two_seconds"])
     without.to_csv("plain.csv", index=False)
-    assert bench("init", "plain.csv", "--label", "label").status == 0
+    bench("init", "plain.csv", "--label", "label").ok()
     assert not Path("plain-prices.json").exists()

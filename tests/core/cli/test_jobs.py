@@ -19,8 +19,9 @@ LEARNERS = ("--learners", "toy,broken", "--set", "toy.columns=[1, 2]", "--refere
 
 
 def test_a_plan_is_done_in_pieces_and_merged(bench, tmp_path):
-    planned = bench("plan", *QUICK, *LEARNERS, "--jobs", "8", "-o", "jobs/", "--store", "own.db")
-    assert planned.status == 0
+    planned = bench(
+        "plan", *QUICK, *LEARNERS, "--jobs", "8", "-o", "jobs/", "--store", "own.db"
+    ).ok()
     lines = planned.out.splitlines()
     assert lines[0] == "3 job files in jobs"  # nothing is timed yet
     assert lines[1].endswith("seq 3 | xargs -P 2 -I{} bench work jobs/{}")
@@ -77,8 +78,7 @@ def test_a_plan_has_the_core_hours_of_its_recorded_jobs(bench, monkeypatch):
 
 def test_a_plan_without_data_is_that_of_the_first_suite(bench):
     """``bench run`` runs it: tests/test_packaging.py."""
-    planned = bench("plan")
-    assert planned.status == 0
+    planned = bench("plan").ok()
     assert "thyroid" in planned.out
     assert "miser" in planned.out
     assert "miser" not in bench("plan", "--learners", "cegb").out
@@ -100,24 +100,23 @@ def test_prices_by_row_are_the_same_through_jobs_rerun_and_reprice(bench):
             ["learner", "point", "split"], ignore_index=True
         )
 
-    assert bench("run", *how, "--executor", "inline", "--store", "whole.db").status == 0
+    bench("run", *how, "--executor", "inline", "--store", "whole.db").ok()
     whole = exported("whole.db")
     assert whole["over_cap"].max() > 0.5
-    assert bench("plan", *how, "--jobs", "2", "-o", "jobs/", "--store", "own.db").status == 0
+    bench("plan", *how, "--jobs", "2", "-o", "jobs/", "--store", "own.db").ok()
     files = sorted(str(path) for path in Path("jobs").glob("*.json"))
     for file in files:
-        assert bench("work", file.removesuffix(".json"), "--no-progress").status == 0
+        bench("work", file.removesuffix(".json"), "--no-progress").ok()
     shards = [file.replace(".json", ".db") for file in files]
-    assert bench("merge", *shards, "--store", "own.db").status == 0
+    bench("merge", *shards, "--store", "own.db").ok()
     pd.testing.assert_frame_equal(exported("own.db"), whole, rtol=1e-12)
 
     trial = pd.read_csv(StringIO(bench("export", "--store", "whole.db").out))["trial"][0]
-    again = bench("rerun", str(trial), "--store", "whole.db")
-    assert again.status == 0, again.err
+    bench("rerun", str(trial), "--store", "whole.db").ok()
     inline = ("--executor", "inline", "--store", "whole.db", "--caps", "0.5,4")
-    assert bench("reprice", "--costs", "costs.json", *inline).status == 0
+    bench("reprice", "--costs", "costs.json", *inline).ok()
     pd.testing.assert_frame_equal(exported("whole.db"), whole, rtol=1e-12)
-    assert bench("reprice", "1", "--costs", "more.json", *inline).status == 0
+    bench("reprice", "1", "--costs", "more.json", *inline).ok()
     path = ~whole["point"].str.contains("cap")
     more = exported("whole.db")[path]["cost"] - whole[path]["cost"]
     assert {*more.round(9)} <= {0.0, 5.0}  # age, by all or none

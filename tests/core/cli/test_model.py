@@ -26,9 +26,7 @@ GBRT = ("--learner", "gbrt")
 
 @pytest.fixture
 def done(ran):
-    ended = ran(*MODELS, "-m", "accuracy,log_loss")
-    assert ended.status == 0
-    return ended
+    return ran(*MODELS, "-m", "accuracy,log_loss").ok()
 
 
 class Overdue:
@@ -56,15 +54,12 @@ def validation(bench):
 
 
 def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
-    ended = bench("model", "export", *GBRT, "-o", "model")
-    assert ended.status == 0, ended.err
+    ended = bench("model", "export", *GBRT, "-o", "model").ok()
     assert "wrote model" in ended.out
     assert "gbrt at trees=" in ended.out
-    shown = bench("model", "show", "model")
-    assert shown.status == 0
+    shown = bench("model", "show", "model").ok()
     assert "features that the model may ask for" in shown.out
-    checked = bench("model", "check", "model")
-    assert checked.status == 0, checked.out
+    checked = bench("model", "check", "model").ok()
     assert "the same as when exported" in checked.out
 
 
@@ -76,8 +71,8 @@ def test_the_least_cost_of_an_answer_is_shown_with_the_answer_below_it(bench, tm
     frame.to_csv("own.csv", index=False)
     (tmp_path / "prices.csv").write_text("feature,price in EUR\nf0,0.4\nf1,2\n")
     words = ("-d", "own.csv", "--label", "label", "--costs", "prices.csv", "--audit", "off")
-    assert bench("run", *words, "-l", "gbrt", "--set", "gbrt.trees=5").status == 0
-    assert bench("model", "export", "-o", "model").status == 0
+    bench("run", *words, "-l", "gbrt", "--set", "gbrt.trees=5").ok()
+    bench("model", "export", "-o", "model").ok()
     model = load("model")
     assert model.least_cap > 0
     shown = bench("model", "show", "model").out
@@ -97,7 +92,7 @@ def test_the_least_cost_of_an_answer_is_shown_with_the_answer_below_it(bench, tm
 )
 def test_python_exports_the_model_of_the_verb(words, call, bench, ran):
     ran(*QUICK, "--costs", "costs.csv", "-l", "gbrt", "--set", "gbrt.trees=5")
-    assert bench("model", "export", *words, "-o", "model").status == 0
+    bench("model", "export", *words, "-o", "model").ok()
     best = load_run().best(**call)
     assert best.export("own") == Path("own")
     verb, own = ({p.name: p.read_bytes() for p in Path(f).iterdir()} for f in ("model", "own"))
@@ -108,8 +103,8 @@ def test_python_exports_the_model_of_the_verb(words, call, bench, ran):
 
 
 def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, tmp_path):
-    assert bench("run", *MODELS).status == 0
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("run", *MODELS).ok()
+    bench("model", "export", *GBRT, "-o", "model").ok()
     kept = [(tmp_path / "model" / "model.json").read_text()]
     with closing(sqlite3.connect(Store().path)) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -123,7 +118,7 @@ def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, 
 def test_a_cap_bounds_the_cost_of_every_row(bench, done):
     limit = float(validation(bench)["cost_max"].median())
     words = ("-b", str(limit), "--budget-kind", "cap", "-o", "model")
-    assert bench("model", "export", *GBRT, *words).status == 0
+    bench("model", "export", *GBRT, *words).ok()
     model = load("model")
     assert model.about["budget"] == {"amount": limit, "kind": "cap"}
     assert model.about["valid"]["cost"] <= limit
@@ -133,10 +128,9 @@ def test_a_cap_bounds_the_cost_of_every_row(bench, done):
 
 def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
     limit = float(validation(bench)["cost"].median())  # less than some rows of all points
-    assert bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).status == 0
+    bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).ok()
     words = ("-b", repr(limit), "--budget-kind", "cap", "-o", "model")
-    ended = bench("model", "export", *GBRT, *words)
-    assert ended.status == 0, ended.err
+    bench("model", "export", *GBRT, *words).ok()
     model = load("model")
     assert model.about["point"] == {"cap": limit}  # along the whole path
     assert model.cap == limit
@@ -145,7 +139,7 @@ def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
 
 
 def test_rows_of_a_file_are_replayed_by_column_name(bench, done):
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("model", "export", *GBRT, "-o", "model").ok()
     write_csv(Path("today.csv"), 60)
     frame = pd.read_csv("today.csv")
     frame[["c", "label", "a", "b"]].to_csv("turned.csv", index=False)
@@ -159,7 +153,7 @@ def test_rows_of_a_file_are_replayed_by_column_name(bench, done):
 
 
 def test_rows_of_another_decimal_mark_are_replayed_by_the_option_that_the_error_names(bench, done):
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("model", "export", *GBRT, "-o", "model").ok()
     write_csv(Path("today.csv"), 60)
     frame = pd.read_csv("today.csv")
     frame["a"] += 0.5
@@ -172,10 +166,9 @@ def test_rows_of_another_decimal_mark_are_replayed_by_the_option_that_the_error_
 
 
 def test_rows_of_svmlight_go_with_a_model_of_numbered_columns(bench, done):
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("model", "export", *GBRT, "-o", "model").ok()
     Path("x.svm").write_text("1 1:0.5\n0 2:0.25\n")
-    checked = bench("model", "check", "model", "-d", "x.svm")
-    assert checked.status == 0, checked.err
+    bench("model", "check", "model", "-d", "x.svm").ok()
     folder = read_folder(Path("model"))
     coded = replace(folder, encodings=plain_encodings(folder.names))
     write_folder(Path("model"), coded)
@@ -184,7 +177,7 @@ def test_rows_of_svmlight_go_with_a_model_of_numbered_columns(bench, done):
 
 
 def test_rows_of_the_training_are_named(bench, done):
-    assert bench("model", "export", *GBRT, "--budget", "inf", "-o", "model").status == 0
+    bench("model", "export", *GBRT, "--budget", "inf", "-o", "model").ok()
     frame = pd.read_csv("data.csv")
     other = frame.assign(a=frame["a"] + 0.25)
     other.to_csv("new.csv", index=False)
@@ -201,12 +194,12 @@ def test_rows_of_the_training_are_named(bench, done):
 
 
 def test_labels_are_those_of_training(bench, done):
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("model", "export", *GBRT, "-o", "model").ok()
     write_csv(Path("today.csv"), 60)
     frame = pd.read_csv("today.csv")
     assert set(frame["label"]) == {0, 1}
     frame[frame["label"] == 1].to_csv("half.csv", index=False)
-    assert bench("model", "check", "model", "-d", "half.csv").status == 0
+    bench("model", "check", "model", "-d", "half.csv").ok()
     frame["label"] = frame["label"].map({0: "no", 1: "yes"})
     frame.to_csv("text.csv", index=False)
     assert (
@@ -223,8 +216,8 @@ def test_a_moved_column_may_have_the_name_of_another_feature(bench):
     frame["label"] = (frame["t"] > start + 300) ^ (frame[names[1]] > start + 300)
     frame.to_csv("all.csv", index=False)
     learner = ("-l", "gbrt", "--set", "gbrt.trees=30", "--executor", "inline")
-    assert bench("run", "-d", "all.csv", *learner).status == 0
-    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    bench("run", "-d", "all.csv", *learner).ok()
+    bench("model", "export", "-b", "inf", "-o", "model").ok()
     assert load("model").names == names[:3]
     checked = bench("model", "check", "model", "-d", "all.csv").out
     accuracy = re.search(r"accuracy +\S+ +(\S+)", checked)
@@ -243,8 +236,8 @@ def test_the_positive_class_is_that_of_training(bench, positive):
         frame.to_csv(f"{name}.csv", index=False)
         given = ("--positive", str(labels[1]), "-m", "auc", "-m", "accuracy")
         learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
-        assert bench("run", "-d", f"{name}.csv", *learner, *given).status == 0
-        assert bench("model", "export", "-o", name).status == 0
+        bench("run", "-d", f"{name}.csv", *learner, *given).ok()
+        bench("model", "export", "-o", name).ok()
         checked = bench("model", "check", name, "-d", f"{name}.csv").out
         for number, label in labels.items():
             checked = re.sub(rf"^{label} +", f"class {number} ", checked, flags=re.M)
@@ -256,9 +249,8 @@ def test_a_model_that_reads_nothing_is_checked_on_rows(bench):
     rows = [f"{n % 5},{n % 3},{'yn'[n % 4 == 0]}" for n in range(200)]
     Path("data.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
     bench("run", "-d", "data.csv", "--label", "label", "-l", "constant", "--executor", "inline")
-    assert bench("model", "export", "--learner", "constant", "-o", "model").status == 0
-    checked = bench("model", "check", "model", "-d", "data.csv")
-    assert checked.status == 0, checked.err
+    bench("model", "export", "--learner", "constant", "-o", "model").ok()
+    checked = bench("model", "check", "model", "-d", "data.csv").ok()
     assert "model: 200 rows of data.csv" in checked.out
     assert "0.7500" in checked.out  # 150 of 200 labels are y
 
@@ -266,12 +258,12 @@ def test_a_model_that_reads_nothing_is_checked_on_rows(bench):
 def test_c(bench, done):
     names = {"bench_model.c", "bench_model.h", "model.json"}
     for _ in range(2):  # an older one is replaced
-        assert bench("model", "export", *GBRT, "-o", "out", "--format", "c").status == 0
+        bench("model", "export", *GBRT, "-o", "out", "--format", "c").ok()
     assert {file.name for file in Path("out").iterdir()} == names
     about = json.loads(Path("out/model.json").read_text())["about"]
     shown = bench("model", "show", "out")
     assert (shown.status, "an export in the format 'c'" in shown.err) == (2, True)
-    assert bench("model", "export", *GBRT, "-o", "out").status == 0  # also by another format
+    bench("model", "export", *GBRT, "-o", "out").ok()  # also by another format
     assert load("out").about == about
 
 
@@ -310,8 +302,7 @@ def test_a_format_of_a_plugin_writes_the_model_and_its_remark_is_shown(bench, fo
         {"c", "folder", "mlflow", "short", "breaks", "haiku"}
     )
     assert ["short", "formats", "The learner's name."] in rows
-    ended = bench("model", "export", *GBRT, "--format", "short", *formats)
-    assert ended.status == 0, ended.err
+    ended = bench("model", "export", *GBRT, "--format", "short", *formats).ok()
     assert ended.out.splitlines()[-1] == "a name predicts nothing"
     assert Path("out/name.txt").read_text() == "gbrt"
     assert "export, plugin formats" in bench("show", "short", "-p", "formats").out
@@ -327,7 +318,7 @@ def test_a_format_of_a_plugin_writes_the_model_and_its_remark_is_shown(bench, fo
     ],
 )
 def test_a_format_that_cannot_write_leaves_the_older_export(bench, formats, name, status, line):
-    assert bench("model", "export", *GBRT, "--format", "short", *formats).status == 0
+    bench("model", "export", *GBRT, "--format", "short", *formats).ok()
     ended = bench("model", "export", *GBRT, "--format", name, *formats)
     assert (ended.status, ended.err.count("\n")) == (status, 1)
     assert ended.err.startswith(line)
@@ -335,7 +326,7 @@ def test_a_format_that_cannot_write_leaves_the_older_export(bench, formats, name
 
 
 def test_a_changed_model_is_refused_by_show_and_check(bench, done):
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("model", "export", *GBRT, "-o", "model").ok()
     with Path("model/trees.value.npy").open("ab") as file:
         file.write(b"\0")
     for verb in ("show", "check"):
@@ -347,7 +338,7 @@ def test_a_changed_model_is_refused_by_show_and_check(bench, done):
 @pytest.mark.parametrize("verb", ["show", "check"])
 @pytest.mark.parametrize("lost", ["metric", ""])
 def test_a_folder_that_was_not_written_by_the_export_is_one_line(verb, lost, bench, done):
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    bench("model", "export", *GBRT, "-o", "model").ok()
     folder = read_folder(Path("model"))
     about = {name: value for name, value in folder.about.items() if lost and name != lost}
     write_folder(Path("model"), replace(folder, about={"task": "binary", **about}))
@@ -363,8 +354,7 @@ def test_the_export_of_an_estimator_is_shown_and_checked_on_a_file(bench):
     fitted = BudgetedClassifier("gbrt", parameters={"trees": 3}).fit(frame, y, frame, y)
     fitted.export("model")
     frame.assign(label=y).to_csv("rows.csv", index=False)
-    shown = bench("model", "show", "model")
-    assert shown.status == 0, shown.err
+    shown = bench("model", "show", "model").ok()
     assert f"accuracy {fitted.quality_:.4f} on validation at 1.00 features per row" in shown.out
     checked = bench("model", "check", "model", "--data", "rows.csv")
     assert (checked.status, checked.out.count(f"{fitted.quality_:.4f}")) == (0, 2)
@@ -382,8 +372,8 @@ def test_a_check_bills_the_prices_of_rows(bench):
     frame[frame.split == "test"].drop(columns="split").to_csv("test.csv", index=False)
     Path("costs.json").write_text(json.dumps(calls.COSTS))
     how = ("-l", "gbrt", "--set", "gbrt.trees=3", "--label", "label", "--executor", "inline")
-    assert bench("run", "-d", "calls.csv", "--costs", "costs.json", *how).status == 0
-    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    bench("run", "-d", "calls.csv", "--costs", "costs.json", *how).ok()
+    bench("model", "export", "-b", "inf", "-o", "model").ok()
     assert "the same as when exported" in bench("model", "check", "model").out
     of_file = bench("model", "check", "model", "--data", "test.csv")
     assert all(exported == replayed for exported, replayed in figures_of(of_file.out)), of_file.out
@@ -400,8 +390,8 @@ def test_a_check_of_scattered_queries_gives_each_row_its_label(bench):
     frame.sort_values("q").to_csv("rows.csv", index=False)
     frame.to_csv("again.csv", index=False)
     how = ("--label", "grade", "--query", "q", "-l", "gbrt", "--set", "gbrt.trees=5")
-    assert bench("run", "-d", "rows.csv", *how, "--executor", "inline").status == 0
-    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
+    bench("run", "-d", "rows.csv", *how, "--executor", "inline").ok()
+    bench("model", "export", "-b", "inf", "-o", "model").ok()
     checks = [bench("model", "check", "model", "-d", f"{n}.csv").out for n in ("rows", "again")]
     assert figures_of(checks[0])[0][1] == figures_of(checks[1])[0][1] > 0.99
 
@@ -417,7 +407,7 @@ def critical(bench, tmp_path):
     (tmp_path / "prices.csv").write_text("f0,4\nf1,2\n")
     words = ("-d", "own.csv", "--label", "label", "--costs", "prices.csv", "--executor", "inline")
     gbrt = ("-l", "gbrt", "--set", "gbrt.trees=40", "-m", "balanced_accuracy,auc")
-    assert bench("run", *words, *gbrt, "--audit", "off").status == 0
+    bench("run", *words, *gbrt, "--audit", "off").ok()
 
 
 def right_of_the_rare(text):
@@ -427,7 +417,7 @@ def right_of_the_rare(text):
 
 
 def test_every_verb_names_the_rare_class_of_which_its_model_finds_few_rows(bench, critical):
-    assert bench("model", "export", "--budget", "inf", "-o", "model").status == 0
+    bench("model", "export", "--budget", "inf", "-o", "model").ok()
     found, rows = right_of_the_rare(bench("model", "check", "model").out)
     assert 0 < found < rows
     verbs = [("best",), ("features",), ("model", "export", "-o", "model"), ("model", "check")]
@@ -443,8 +433,8 @@ def test_every_verb_names_the_rare_class_of_which_its_model_finds_few_rows(bench
 
 def replayed_rows(bench, *words):
     """The lines of ``bench model check -o`` of an exported model."""
-    assert bench("model", "export", *words, "-o", "model").status == 0
-    assert bench("model", "check", "model", "-o", "rows.csv").status == 0
+    bench("model", "export", *words, "-o", "model").ok()
+    bench("model", "check", "model", "-o", "rows.csv").ok()
     return pd.read_csv("rows.csv")
 
 
@@ -454,7 +444,7 @@ def test_a_check_counts_the_right_answers_of_each_class(bench, critical):
     for label, own in rows.groupby("label"):
         right = int((own["answer"] == label).sum())
         assert re.search(rf"^{label} +{len(own)} +{right}$", shown, re.M), shown
-    assert bench("model", "check", "model", "-d", "own.csv").status == 0
+    bench("model", "check", "model", "-d", "own.csv").ok()
 
 
 def test_a_check_writes_a_line_for_each_row_from_which_its_figures_follow(bench, critical):
@@ -467,9 +457,7 @@ def test_a_check_writes_a_line_for_each_row_from_which_its_figures_follow(bench,
     assert figures[0] == (round(balanced, 4),) * 2
     assert figures[1] == (round(rows["spent"].mean(), 2),) * 2
     assert ((rows["score"] > 0) == (rows["answer"] == "fine")).all()
-    again = bench("model", "check", "model", "-d", "own.csv", "-o", "own.csv")
-    assert again.status == 2
-    assert "own.csv" in again.err
+    bench("model", "check", "model", "-d", "own.csv", "-o", "own.csv").refused("own.csv")
     inside = bench("model", "check", "model", "-o", "model/model.json")
     assert inside.status == 2
     assert load("model").about["learner"] == "gbrt"

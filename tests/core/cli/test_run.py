@@ -23,14 +23,11 @@ ONE = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
 
 @pytest.fixture
 def done(ran):
-    ended = ran(*ONE)
-    assert ended.status == 0
-    return ended
+    return ran(*ONE).ok()
 
 
 def test_a_third_partys_module_runs_through_the_installed_command(shell, material):
-    ended = shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv")
-    assert ended.status == 0
+    ended = shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv").ok()
     assert re.search(r"^toy +10\.00 +0 +1\.0000 ", ended.out, flags=re.M)
     assert "[2/2] ok score toy on data.csv" in ended.err
 
@@ -46,9 +43,8 @@ def test_quiet_leaves_stderr_empty(bench, material):
 
 
 def test_the_learner_of_against_is_on_the_board_without_being_named(bench, material):
-    assert bench("run", *QUICK, "-l", "toy,constant,greedy-order", "-q").status == 0
-    ended = bench("report", "-l", "toy,constant", "--against", "greedy-order", "-o", "b.csv")
-    assert ended.status == 0, ended.err
+    bench("run", *QUICK, "-l", "toy,constant,greedy-order", "-q").ok()
+    bench("report", "-l", "toy,constant", "--against", "greedy-order", "-o", "b.csv").ok()
     assert {*pd.read_csv("b.csv")["learner"]} == {"toy", "constant", "greedy-order"}
 
 
@@ -70,8 +66,7 @@ def test_a_stand_in_is_announced_once_and_noted_once_on_the_board(bench, tmp_pat
     (tmp_path / "toys.toml").write_text(toys.SUITE)
     monkeypatch.setenv("TOY_SUITES", str(tmp_path))
     words = ("--suite", "toys", "-p", "helpers.toys", "--data-dir", ".", "--executor", "inline")
-    ended = bench("run", *words)
-    assert ended.status == 0, ended.err
+    ended = bench("run", *words).ok()
     (warning,) = [line for line in ended.err.splitlines() if "generated data" in line]
     assert warning.startswith("warning: licensed.txt of toy-licensed was not found")
     assert ended.words.count("generated data") == 1
@@ -136,14 +131,12 @@ def test_runs_are_listed_the_last_first(done, bench):
 def test_answers_name_their_run(words, done, bench):
     (row,) = bench("list", "runs").out.splitlines()[1:]
     number, run = row.split()[:2]
-    ended = bench(*words)
-    assert ended.status == 0
+    ended = bench(*words).ok()
     assert f"run {number}, {run}, of " in ended.err
 
 
 def test_best_names_the_winner_within_the_budget_and_how_to_train_it(done, bench):
-    ended = bench("best", "-p", "mine", "--budget", "10")
-    assert ended.status == 0
+    ended = bench("best", "-p", "mine", "--budget", "10").ok()
     assert "data.csv: best accuracy within 10 on average" in ended.out
     assert "toy: best at columns=1" in ended.out  # two columns cost 15
     (command,) = [line for line in ended.out.splitlines() if line.startswith("bench run ")]
@@ -180,10 +173,7 @@ def test_audit_replays_everything_and_says_so_on_the_board(done, bench):
 
 
 def test_a_store_by_itself_imports_no_plugin(bench, done):
-    refused = bench("audit")
-    assert refused.status == 2
-    assert "made with -p mine" in refused.err
-    assert "add -p mine" in refused.err
+    bench("audit").refused("made with -p mine|add -p mine")
 
 
 def test_a_terminal_sees_bars_and_colours(on_terminal, material, monkeypatch):
@@ -203,9 +193,9 @@ def test_forty_columns_are_enough(done, on_terminal, monkeypatch):
 
 
 def test_a_report_of_some_learners_leaves_the_others_out(bench, material, tmp_path):
-    assert bench("run", *QUICK, "--learners", "toy,constant", "--reference", "toy").status == 0
+    bench("run", *QUICK, "--learners", "toy,constant", "--reference", "toy").ok()
     for words, names in (((), {"toy", "constant"}), (("-l", "toy"), {"toy"})):
-        assert bench("report", *words, "-o", "b.csv").status == 0
+        bench("report", *words, "-o", "b.csv").ok()
         with (tmp_path / "b.csv").open() as file:
             assert {row["learner"] for row in csv.DictReader(file)} == names
     assert "toy's cost divided" in bench("report", "--methods").out
@@ -218,8 +208,7 @@ RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "bin
 def test_folds_unit_and_reference_reach_the_results(tmp_path, bench):
     write_csv(tmp_path / "data.csv")
     words = ("-l", "constant,greedy-order", "--cv", "3", "--unit", "ms", "--group", "a,b:2")
-    ended = bench(*RUN, *words, "--reference", "greedy-order", "--drop", "c")
-    assert ended.status == 0, ended.err
+    bench(*RUN, *words, "--reference", "greedy-order", "--drop", "c").ok()
     store = Store()
     info, frame = store.info(), store.frame()
     assert {use.reference for use in info.datasets} == {"greedy-order"}
@@ -242,24 +231,20 @@ SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features
 
 @pytest.fixture
 def both_done(ran, material):
-    ended = ran(*MODELS, "-m", "accuracy,log_loss")
-    assert ended.status == 0
+    ended = ran(*MODELS, "-m", "accuracy,log_loss").ok()
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
     (material / "together.json").write_text(json.dumps({"model": "visit-fee", "fee": 3}))
     return ended
 
 
 def exported(bench, run="last"):
-    ended = bench("export", run)
-    assert ended.status == 0
-    return pd.read_csv(StringIO(ended.out))
+    return pd.read_csv(StringIO(bench("export", run).ok().out))
 
 
 def test_metrics_stay_and_costs_are_those_of_the_new_file(both_done, bench, material):
     before = exported(bench)
     states = sorted((material / "results/bench.fits").glob("??/*"))
-    ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
-    assert ended.status == 0
+    ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline").ok()
     assert ended.out.splitlines()[0].startswith("run 2, data.csv-quick-")
     assert "-new-" in ended.out.splitlines()[0]
     after = exported(bench)
@@ -278,11 +263,10 @@ def test_metrics_stay_and_costs_are_those_of_the_new_file(both_done, bench, mate
 def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(bench, material):
     blind = (*QUICK, "-l", "gbrt", "--set", "gbrt.trees=5")
     (material / "together.json").write_text(json.dumps({"model": "visit-fee", "fee": 3}))
-    assert bench("run", *blind).status == 0
-    ended = bench("reprice", "--costs", "together.json", *FEE, "-p", "mine", "--executor", "inline")
-    assert ended.status == 0
+    bench("run", *blind).ok()
+    bench("reprice", "--costs", "together.json", *FEE, "-p", "mine", "--executor", "inline").ok()
     repriced = exported(bench)
-    assert bench("run", *blind, "--costs", "together.json", *FEE).status == 0
+    bench("run", *blind, "--costs", "together.json", *FEE).ok()
     fresh = exported(bench)
     costs = ["point", "split", "accuracy", "feature_cost", "cost", "cost_max"]
     pd.testing.assert_frame_equal(repriced[costs], fresh[costs])
@@ -306,9 +290,9 @@ def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
 def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(bench, material):
     (material / "our-costs (2).csv").write_text("a,1\nb,2\nc,30\n")
     asked = ("-l", "toy", "-m", "accuracy,log_loss", "--seeds", "3", "--set", "toy.columns=1")
-    assert bench("run", *QUICK, *asked).status == 0
+    bench("run", *QUICK, *asked).ok()
     anew = ("--costs", "our-costs (2).csv", "-p", "mine", "--executor", "inline")
-    assert bench("reprice", *anew).status == 0
+    bench("reprice", *anew).ok()
     store = Store(material / "results/bench.db")
     first, second = store.info("1"), store.info("2")
     assert second.run.startswith(f"{first.run}-our-costs__2_-")
@@ -323,19 +307,16 @@ def test_a_cost_file_in_another_encoding_can_bill_a_run(both_done, bench, materi
     )
     words = ("reprice", "--costs", "own.csv", "-p", "mine", "--executor", "inline")
     assert "own.csv, line 1: not text in UTF-8" in bench(*words).err
-    ended = bench(*words, "--encoding", "cp1252")
-    assert ended.status == 0, ended.err
+    ended = bench(*words, "--encoding", "cp1252").ok()
     assert "all of them cost 33" in ended.out
 
 
 def test_a_computed_optimum_is_computed_again_under_the_new_prices(bench, elsewhere):
     problem = ("-d", "bayes-net", "--set", "bayes-net.problem=parity-2")
-    ended = bench("run", *problem, "-l", "constant", "--executor", "inline", "-q")
-    assert ended.status == 0, ended.err
+    bench("run", *problem, "-l", "constant", "--executor", "inline", "-q").ok()
     features = ("x0", "x1", "z0", "z1", "z2", "z3")  # at a price of 1
     (elsewhere / "double.csv").write_text("".join(f"{name},2\n" for name in features))
-    ended = bench("reprice", "--costs", "double.csv", "--executor", "inline")
-    assert ended.status == 0, ended.err
+    bench("reprice", "--costs", "double.csv", "--executor", "inline").ok()
     store = Store(elsewhere / "results/bench.db")
     known = [store.info(run).datasets[0].optimum["accuracy"] for run in "12"]
     # without a feature half of the rows are right, with x0 and x1 .95 of them
@@ -346,16 +327,15 @@ def test_a_computed_optimum_is_computed_again_under_the_new_prices(bench, elsewh
 def test_a_model_that_is_gone_is_one_line(both_done, bench, material):
     for path in (material / "results/bench.fits").glob("??/*"):
         path.unlink()
-    ended = bench("reprice", "--costs", "new.csv", "-p", "mine")
-    assert ended.status == 2
-    assert "the fitted model of toy on data.csv is gone; run again with --fresh" in ended.err
+    bench("reprice", "--costs", "new.csv", "-p", "mine").refused(
+        "the fitted model of toy on data.csv is gone; run again with --fresh"
+    )
 
 
 def test_a_lying_bill_is_still_caught(bench, material):
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
-    assert bench("run", *QUICK, "-l", "peeking", "--audit", "off").status == 0
-    ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
-    assert ended.status == 0  # its run was not audited, and neither is this one
+    bench("run", *QUICK, "-l", "peeking", "--audit", "off").ok()
+    bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline").ok()  # not audited
     audited = bench("audit", "-p", "mine", "--executor", "inline")
     assert audited.status == 1
     assert "1 failed the audit" in audited.out
@@ -388,7 +368,7 @@ def test_an_interrupted_audit_says_so_and_gives_no_advice(bench, both_done, monk
 def row(bench, ran):
     """A row of the second repeat."""
     words = ("--costs", "costs.csv", "--learners", "toy", "--seeds", "0,1")
-    assert ran(*QUICK, *words).status == 0
+    ran(*QUICK, *words).ok()
     return list(csv.DictReader(StringIO(bench("export").out)))[-1]
 
 
@@ -426,7 +406,7 @@ def test_what_differs_is_named_with_the_ingredient(bench, row):
 
 def test_a_row_is_made_again_without_the_modules_of_other_learners(bench, ran):
     words = ("-l", "toy,gbrt", "--reference", "gbrt", "--set", "gbrt.trees=2", "--set")
-    assert ran(*QUICK, *words, "toy.columns=1").status == 0
+    ran(*QUICK, *words, "toy.columns=1").ok()
     rows = csv.DictReader(StringIO(bench("export").out))
     of = {row["learner"]: row["trial"] for row in rows}
     again = bench("rerun", of["gbrt"], "--no-progress")
@@ -448,8 +428,8 @@ def test_where_nothing_recorded_differs_the_learner_is_blamed(bench, row):
 def test_a_repriced_run_that_is_repriced_again_keeps_one_suffix(both_done, bench, material):
     (material / "again.csv").write_text("a,3\nb,2\nc,1\n")
     more = (*FEE, "-p", "mine", "--executor", "inline")
-    assert bench("reprice", "1", "--costs", "together.json", *more).status == 0
-    assert bench("reprice", "last", "--costs", "again.csv", *more).status == 0
+    bench("reprice", "1", "--costs", "together.json", *more).ok()
+    bench("reprice", "last", "--costs", "again.csv", *more).ok()
     store = Store(material / "results/bench.db")
     first, last = store.info("1").run, store.info("last").run
     assert re.fullmatch(rf"{re.escape(first)}-again-[0-9a-f]{{6}}", last)

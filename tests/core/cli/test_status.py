@@ -81,7 +81,7 @@ def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench, material):
         "def bench_reports():\n"
         "    return [Poor()]\n"
     )
-    assert bench("run", *QUICK, "--learners", "toy").status == 0
+    bench("run", *QUICK, "--learners", "toy").ok()
     ended = bench("report", "-p", "poor", "-p", "mine", "-o", "board.poor")
     assert ended.status == 3
     fault = "error: plugin poor failed (ZeroDivisionError: division by zero, poor.py:5); rerun"
@@ -126,9 +126,8 @@ def test_python_runs_without_streams(stream, material, monkeypatch):
 
 
 def test_output_that_the_terminal_cannot_show_is_replaced(bench, shell, material):
-    assert bench("run", *QUICK, "-l", "toy").status == 0
-    ended = shell("report", PYTHONIOENCODING="ascii")
-    assert ended.status == 0
+    bench("run", *QUICK, "-l", "toy").ok()
+    ended = shell("report", PYTHONIOENCODING="ascii").ok()
     assert "toy" in ended.out
 
 

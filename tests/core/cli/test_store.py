@@ -98,7 +98,7 @@ def test_a_run_without_a_finished_trial_tells_its_state(bench, material):
 def test_a_log_without_failures_is_one_line(bench, material):
     bench("run", *QUICK, "--learners", "toy")
     assert bench("log", "--failed").out == "nothing failed\n"
-    assert bench("log", "-o", "log.txt").status == 0
+    bench("log", "-o", "log.txt").ok()
     assert len(Path("log.txt").read_text().splitlines()) == 2
 
 

@@ -25,9 +25,7 @@ PLAIN = ("--set", "gbrt.trees=8", "--set", "toy.columns=[1,2,3]", "-m", "accurac
 
 @pytest.fixture
 def done(ran):
-    ended = ran(*RUN, *PLAIN)
-    assert ended.status == 0, ended.err
-    return ended
+    return ran(*RUN, *PLAIN).ok()
 
 
 @pytest.fixture
@@ -63,8 +61,7 @@ def row_of(text, learner):
 
 @pytest.mark.parametrize("share", [0.99, 0.9])
 def test_best_is_the_cheapest_that_is_sure_to_keep_the_share(done, bench, share):
-    ended = bench("best", "--keep", f"{share:.0%}")
-    assert ended.status == 0, ended.err
+    ended = bench("best", "--keep", f"{share:.0%}").ok()
     title = f"data.csv: least cost that is sure to keep {share:.0%} of gbrt's accuracy"
     assert title in ended.out
     found = sure(share)
@@ -165,12 +162,11 @@ def test_one_answer_has_one_cost_everywhere(words, done, bench):
     assert f"{best.cost:.2f}" in shown
     assert f"{best.quality:.4f}" in [cell.rstrip("*") for cell in shown]
     gbrt = ("--learner", "gbrt")
-    assert bench("features", *gbrt, *words, "-o", "bought.csv").status == 0
+    bench("features", *gbrt, *words, "-o", "bought.csv").ok()
     bought = pd.read_csv("bought.csv")
     assert (bought["price"] * bought["share"]).sum() == pytest.approx(best.cost, rel=1e-5)
     for written in ("c", "folder"):
-        ended = bench("model", "export", *gbrt, *words, "--format", written, "-o", written)
-        assert ended.status == 0, ended.err
+        bench("model", "export", *gbrt, *words, "--format", written, "-o", written).ok()
     about = load("folder").about
     assert about["point"] == dict(best.setting.point)
     assert about["test"]["cost"] == pytest.approx(best.cost, rel=1e-12)
@@ -220,8 +216,7 @@ def test_an_infinite_budget_is_the_best_at_any_cost(points, bench):
 
 
 def test_pairs_are_compared_where_both_keep_the_share(points, bench):
-    ended = bench("compare", "toy", "gbrt", "--keep", "95%")
-    assert ended.status == 0, ended.err
+    ended = bench("compare", "toy", "gbrt", "--keep", "95%").ok()
     rows = bench("best", "--keep", "95%").out
     costs = {name: float(row_of(rows, name)[1]) for name in ("toy", "gbrt")}
     quality = {name: row_of(rows, name)[4] for name in ("toy", "gbrt")}
@@ -236,16 +231,15 @@ def test_pairs_are_compared_where_both_keep_the_share(points, bench):
 
 
 def test_without_a_reference_a_line_names_the_remedy(bench, material):
-    assert bench("run", *QUICK, "-l", "toy").status == 0
+    bench("run", *QUICK, "-l", "toy").ok()
     ended = bench("best", "--keep", "99%")
     assert ended.status == 1
     assert "the run has no reference with a result: choose by a budget or a quality" in ended.out
     assert "run it with --reference NAME" in ended.out
-    ended = bench("best")
-    assert ended.status == 0
+    ended = bench("best").ok()
     assert "run it with --reference NAME; shown is the best at any cost" in ended.out
     assert ended.out.endswith(bench("best", "--budget", "inf").out)
-    assert bench("best", "--quality", "0.5").status == 0
+    bench("best", "--quality", "0.5").ok()
 
 
 def test_a_budget_above_every_point_is_said_to_limit_no_learner(points, bench):

@@ -42,8 +42,7 @@ def run_with(bench, folder, metric, equal, learners="gbrt"):
         (folder / part).rename(folder / f"{part}.{write.__name__}")
     files = [f"{part}.{write.__name__}" for part in ("train", "valid", "test")]
     data = ("--data", files[0], "--valid", files[1], "--test", files[2], *how)
-    done = bench("run", *data, "--metric", metric, "--learners", learners, *SMALL)
-    assert done.status == 0, done.err
+    done = bench("run", *data, "--metric", metric, "--learners", learners, *SMALL).ok()
     name = "validation" if equal == "valid" else "test"
     reason = f"{metric} is not defined on {name}: {why}; use more rows or another metric"
     return done, f"{reason}: --metric {usual}"
@@ -63,7 +62,7 @@ def test_without_a_validation_quality_no_command_has_an_answer(bench, elsewhere,
     refused = bench("model", "export", "-o", "model")
     assert (refused.status, refused.err.count(reason)) == (2, 1)
     for board in ("board.html", "board.json", "board.md"):
-        assert bench("report", "-o", board).status == 0
+        bench("report", "-o", board).ok()
     page = re.sub("</?span>", "", (elsewhere / "board.html").read_text())  # around options
     assert f"No conclusion: {reason}." in page
     (board,) = json.loads((elsewhere / "board.json").read_text())["datasets"]
@@ -79,10 +78,10 @@ def test_without_a_test_quality_the_model_chosen_on_validation_is_shown(bench, e
     best = bench("best")
     assert (best.status, best.out.count(reason)) == (0, 1)
     assert " on validation, - on test, at a cost of " in best.out
-    assert bench("report", "-o", "board.html").status == 0  # no curve rises
+    bench("report", "-o", "board.html").ok()  # no curve rises
     page = re.sub("</?span>", "", (elsewhere / "board.html").read_text())
     assert f"No conclusion: {reason}." in page
-    assert bench("model", "export", "-o", "model").status == 0
+    bench("model", "export", "-o", "model").ok()
     assert not [words for words in FALSE if words in done.words + best.words]
 
 

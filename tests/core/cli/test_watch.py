@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.kit import assert_line
 from helpers.pages import called
 
 from bench_core import BudgetedClassifier
@@ -50,8 +49,7 @@ def answers(place, bench, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(place / "cache"))
 
     def answers(*words):
-        ended = bench("model", "export", *words, "-o", "model")
-        assert ended.status == 0, ended.err
+        bench("model", "export", *words, "-o", "model").ok()
         model = load("model")
         return [model.predict(row) for row in table(2).to_dict("records")]
 
@@ -83,8 +81,7 @@ def test_an_export_expects_what_its_test_rows_spend(answers, words):
 def test_the_answers_that_were_expected_raise_no_alarm(answers, bench):
     write(answers("--budget", "inf"))
     assert ",age 'free T4' tsh,0\n" in Path("log.csv").read_text()
-    ended = bench("model", "watch", "model", "log.csv")
-    assert ended.status == 0, ended.err
+    ended = bench("model", "watch", "model", "log.csv").ok()
     assert "300 answers in log.csv, next to model" in ended.out
     for line in ended.out.splitlines()[2:-1]:
         assert line.split()[-1] == line.split()[-2], line  # in the log as in the export
@@ -124,9 +121,7 @@ def test_a_row_that_pays_more_raises_an_alarm(answers, bench):
 def test_a_wrong_log_is_one_line(text, words, answers, bench):
     answers("--budget", "inf")
     Path("log.csv").write_text(text)
-    ended = bench("model", "watch", "model", "log.csv")
-    assert ended.status == 2
-    assert_line(ended.err, words)
+    bench("model", "watch", "model", "log.csv").refused(words)
 
 
 BEFORE = {"rows": 100, "mean": 10.0, "deviation": 2.0}
