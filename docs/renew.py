@@ -110,7 +110,7 @@ def measure(heading: str) -> None:
 
 
 def shell(line: str) -> str:
-    """What a command prints, however long it takes."""
+    """Return the output of a command."""
     here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = os.environ | {"PATH": here}
     done = subprocess.run(line, shell=True, stdout=subprocess.PIPE, text=True, env=env, check=True)

@@ -55,22 +55,22 @@ def _grow():
         held.append(np.ones(1 << 22))
 
 
-def _start(number, megabytes=0):
+def _start():
     """Processes in sessions of their own, whose parents are gone."""
-    for _ in range(number):
+    for _ in range(20):
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
-                held = np.ones(max(1, megabytes << 17))
-                time.sleep(LONG * held[0])
+                time.sleep(LONG)
             os._exit(0)
         os.wait()
 
 
-def _children(number, megabytes):
-    for _ in range(number):
+def _children():
+    """Of 400 MiB each."""
+    for _ in range(4):
         if os.fork() == 0:
-            held = np.ones(megabytes << 17)
+            held = np.ones(400 << 17)
             time.sleep(LONG * held[0])
     time.sleep(LONG)
 
@@ -101,9 +101,9 @@ WAYS = {
     "exit-0": (lambda: os._exit(0), "crashed", "ended with status 0"),
     "memory": (_grow, "out-of-memory", "memory"),
     "memory-at-once": (lambda: np.ones(1 << 42), "out-of-memory", "memory"),
-    "memory-children": (lambda: _children(4, 400), "out-of-memory", "more than 1024 MiB"),
+    "memory-children": (_children, "out-of-memory", "more than 1024 MiB"),
     "return-none": (lambda: None, "failed", ""),
-    "start": (lambda: _start(20), "ok", ""),
+    "start": (_start, "ok", ""),
     "thread": (
         lambda: threading.Thread(target=time.sleep, args=(9,), daemon=True).start(),
         *("ok", ""),

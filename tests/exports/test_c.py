@@ -7,6 +7,7 @@ import pytest
 from bench_c.source import FULL, header
 from helpers.compiled_c import COMPILERS, SAFE, assert_same, served, write_c
 from helpers.flat_costs_plugin import VisitFee
+from helpers.kit import refused
 from helpers.policy_cases import policy_folder, random_policy, rows_for
 from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
@@ -18,10 +19,16 @@ from bench_core.serving import Finish, Predictor
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 
 
+def checked(folder, place, cap=None, rows=X, prices=None, flags=SAFE):
+    """What the compiled folder serves, which is the same as by the predictor."""
+    found = served(folder, place, flags, COMPILERS[0], cap or 0.0, rows, prices)
+    assert_same(folder, found, cap, rows, prices)
+    return found
+
+
 @pytest.mark.parametrize("name", ["gated", "vectors", "support", "constant"])
 def test_c_serves_as_the_predictor_does(name, tmp_path):
-    folder = folder_of(PROGRAMS[name])
-    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
+    checked(folder_of(PROGRAMS[name]), tmp_path)
 
 
 def test_a_price_per_query_is_paid_in_full_and_the_header_says_so(tmp_path):
@@ -36,9 +43,8 @@ def test_a_price_per_query_is_paid_in_full_and_the_header_says_so(tmp_path):
 def test_a_cap_is_kept_by_the_caller_or_by_the_export(tmp_path):
     program = PROGRAMS["chain"]
     cap = float(np.median(Predictor(folder_of(program)).predict_rows(X).spent))
-    asked = served(folder_of(program), tmp_path, SAFE, COMPILERS[0], cap)
+    asked = checked(folder_of(program), tmp_path, cap)
     assert 0.2 < (asked[:, -2] == 2).mean() < 0.8
-    assert_same(folder_of(program), asked, cap)
     own = folder_of(program, budget={"kind": "cap", "amount": cap})
     assert served(own, tmp_path, ("-O2",), COMPILERS[0]).tobytes() == asked.tobytes()
 
@@ -51,15 +57,13 @@ def test_a_cap_that_is_no_number_buys_nothing(tmp_path):
 
 
 def test_a_low_cap_forbids_a_purchase_with_its_splits(tmp_path):
-    folder = folder_of(PROGRAMS["gated"])
-    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0], 5.0), 5.0)
+    checked(folder_of(PROGRAMS["gated"]), tmp_path, 5.0)
 
 
 def test_a_cap_below_the_price_of_any_answer_buys_nothing(tmp_path):
     folder = folder_of(PROGRAMS["outputs"])
     cap = 0.99 * Predictor(folder).least_cap
-    found = served(folder, tmp_path, SAFE, COMPILERS[0], cap)
-    assert_same(folder, found, cap)
+    found = checked(folder, tmp_path, cap)
     assert cap > 11
     assert not found[:, [-3, -1]].any()
 
@@ -82,7 +86,7 @@ def test_links_are_those_of_the_predictor(name, link, tmp_path):
     folder = folder_of(replace(program, steps=steps))
     scores = Predictor(folder).predict_rows(X).scores
     assert len(np.unique(scores)) > 20
-    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
+    checked(folder, tmp_path)
 
 
 def test_gates_of_probabilities(tmp_path):
@@ -91,24 +95,28 @@ def test_gates_of_probabilities(tmp_path):
     steps = [replace(s, gate="class", value=0.9, finish=finish) for s in program.steps]
     folder = folder_of(replace(program, steps=steps, stops=[]))
     assert len(np.unique(Predictor(folder).predict_rows(X).step)) > 1
-    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
+    checked(folder, tmp_path)
 
 
 SEEDS = range(3)
+
+
+def exported_policy(seed):
+    """The folder of a random policy, and rows for it."""
+    policy = random_policy(seed, evaluation=seed % 2 == 1)
+    folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
+    return folder, rows_for(policy, seed)
 
 
 @pytest.mark.parametrize(
     "seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))]
 )
 def test_a_policy_in_c_serves_as_the_predictor_does(seed, tmp_path):
-    policy = random_policy(seed, evaluation=seed % 2 == 1)
-    folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
-    rows = rows_for(policy, seed)
-    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0], 0.0, rows), None, rows)
+    folder, rows = exported_policy(seed)
+    checked(folder, tmp_path, None, rows)
     for share in (0.05, 0.5):
-        cap = share * policy.prices.everything
-        found = served(folder, tmp_path, ("-O2",), COMPILERS[0], cap, rows)
-        assert_same(folder, found, cap, rows)
+        cap = share * folder.costs.everything
+        found = checked(folder, tmp_path, cap, rows, flags=("-O2",))
     own = replace(folder, about={"budget": {"kind": "cap", "amount": cap}})
     assert served(own, tmp_path, ("-O2",), COMPILERS[0], 0.0, rows).tobytes() == found.tobytes()
 
@@ -125,12 +133,11 @@ def test_policies_of_all_kinds_are_compiled():
 def test_what_compares_documents_or_shares_prices_is_refused(tmp_path):
     program = PROGRAMS["chain"]
     ranked = [replace(program.steps[0], gate="rank", value=3.0), *program.steps[1:]]
-    with pytest.raises(UsageError, match="compares the documents of a query"):
-        write_c(tmp_path / "c", folder_of(replace(program, steps=ranked)))
-    base = prices()
-    together = VisitFee(base, 1.0)
-    with pytest.raises(UsageError, match="'visit-fee' are not a sum of prices"):
-        write_c(tmp_path / "c", folder_of(program, together))
+    for folder, words in (
+        (folder_of(replace(program, steps=ranked)), "compares the documents of a query"),
+        (folder_of(program, VisitFee(prices(), 1.0)), "'visit-fee' are not a sum of prices"),
+    ):
+        refused(words, write_c, tmp_path / "c", folder, error=UsageError)
 
 
 def with_prices_by_row(folder, rng, rows):
@@ -145,30 +152,23 @@ def with_prices_by_row(folder, rng, rows):
 
 @pytest.mark.parametrize("name", ["gated", "outputs", "chosen"])
 def test_rows_pay_their_own_prices_in_c(name, tmp_path):
-    few = replace(prices(), split=0.001)
-    folder = folder_of(PROGRAMS[name], few)
+    folder = folder_of(PROGRAMS[name], replace(prices(), split=0.001))
     folder, paid = with_prices_by_row(folder, np.random.default_rng(3), len(X))
-    found = served(folder, tmp_path, SAFE, COMPILERS[0], prices=paid)
-    assert_same(folder, found, prices=paid)
-    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))  # at the means
+    found = checked(folder, tmp_path, prices=paid)
+    checked(folder, tmp_path)  # at the means
     replayed = Predictor(folder).replay(X, prices=paid)  # and row by row in Python
     assert np.allclose(found[:, -3], replayed.spent, rtol=1e-9, atol=1e-9)
     assert np.allclose(found[:, :-3], replayed.scores.reshape(len(X), -1), rtol=1e-9, atol=1e-9)
     for cap in np.quantile(found[:, -3], [0.1, 0.4]).tolist():
-        capped = served(folder, tmp_path, SAFE, COMPILERS[0], cap, prices=paid)
-        assert_same(folder, capped, cap, prices=paid)
+        capped = checked(folder, tmp_path, cap, prices=paid)
         assert 0 < (capped[:, -2] == 2).mean() < 1
         assert (capped[:, -3] > cap).any()  # by the last purchase, at a metered price
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_policy_pays_its_rows_own_prices_in_c(seed, tmp_path):
-    policy = random_policy(seed, evaluation=seed % 2 == 1)
-    folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
-    rows = rows_for(policy, seed)
+    folder, rows = exported_policy(seed)
     folder, paid = with_prices_by_row(folder, np.random.default_rng(seed), len(rows))
-    found = served(folder, tmp_path, SAFE, COMPILERS[0], 0.0, rows, paid)
-    assert_same(folder, found, None, rows, paid)
+    found = checked(folder, tmp_path, None, rows, paid)
     for cap in np.quantile(found[:, -3], [0.3, 0.7]).tolist():
-        found = served(folder, tmp_path, SAFE, COMPILERS[0], cap, rows, paid)
-        assert_same(folder, found, cap, rows, paid)
+        checked(folder, tmp_path, cap, rows, paid)

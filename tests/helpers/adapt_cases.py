@@ -9,6 +9,7 @@ from bench_methods.adapt.q_step import TrainingRows
 from bench_methods.gbrt import GBRT
 
 from bench_core import Acquired, Bill, Examples, Prediction, Prices, Splits, Task
+from helpers.boosted_cases import curve
 from helpers.fakes import FakeContext, fit_after_needs
 
 SMALL = GBRT(trees=5)
@@ -74,18 +75,6 @@ def fitted(learner, splits, **more):
     splits = splits.complete()
     context = FakeContext(splits.task, splits.classes, **more)
     return fit_after_needs(learner, splits.train, splits.valid, splits.prices, context)
-
-
-def curve(model, part, prices):
-    """Points, accuracy and mean cost of a path on one split."""
-    points, accuracy, cost = [], [], []
-    for p in model.predict_path(part.features):
-        bill, n = p.bills["path"], len(part)
-        points.append(dict(p.point))
-        accuracy.append(np.average((p.scores > 0) == (part.y > 0), weights=part.weights))
-        paid = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
-        cost.append(np.average(paid, weights=part.weights))
-    return points, np.array(accuracy), np.array(cost)
 
 
 def cheapest(model, splits, loss=0.0):

@@ -77,6 +77,22 @@ def path(model, data):
     return list(model.predict_path(data.features))
 
 
-def mean_cost(prediction, at):
+def paid(prediction, at, queries=None):
+    """The costs of rows (n,), evaluation included."""
     bill, n = prediction.bills["path"], len(prediction.scores)
-    return float((bill.feature_cost(at, n) + bill.evaluation_cost(at, n)).mean())
+    return bill.feature_cost(at, n, queries) + bill.evaluation_cost(at, n)
+
+
+def mean_cost(prediction, at):
+    return float(paid(prediction, at).mean())
+
+
+def curve(model, part, at):
+    """Points of a model of classes, their accuracies and mean costs."""
+    points, accuracy, cost = [], [], []
+    for p in model.predict_path(part.features):
+        answers = p.scores > 0 if p.scores.ndim == 1 else p.scores.argmax(axis=1)
+        points.append(dict(p.point))
+        accuracy.append(np.average(answers == part.y, weights=part.weights))
+        cost.append(np.average(paid(p, at), weights=part.weights))
+    return points, np.array(accuracy), np.array(cost)

@@ -7,6 +7,7 @@ from bench_models.descent import DescentSettings
 from scipy.special import expit
 
 from bench_core import Task
+from helpers.boosted_cases import paid
 from helpers.cronus_cases import problem as random_problem
 from helpers.fakes import FakeContext
 
@@ -97,6 +98,4 @@ def learned(learner, splits, **context):
 def cost_and_error(model, splits):
     """Each test row's cost, and the mean squared error, of the full model."""
     last = list(model.predict_path(splits.test.features))[-1]
-    bill, n = last.bills["path"], len(splits.test)
-    cost = bill.feature_cost(splits.prices, n) + bill.evaluation_cost(splits.prices, n)
-    return cost, float(np.mean((last.scores - splits.test.y) ** 2))
+    return paid(last, splits.prices), float(np.mean((last.scores - splits.test.y) ** 2))

@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from bench_core import Examples, Prices, Queries, Task
+from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
+from bench_core.execution.predict import predict_split
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
@@ -131,6 +134,23 @@ def quick(name, task, train, folder, count=5):
     if name == "sklearn" and task in (Task.RANKING, Task.REGRESSION):
         settings["estimator"] = "sklearn.linear_model.Ridge"
     return LEARNERS[name](**settings)
+
+
+def predicted(model, splits, parts):
+    """The path of a model, also under caps of these parts of the price of everything, and the caps.
+    Choices have none: without a purchase there is no answer."""
+    limits, calls = tuple(part * splits.costs.everything for part in parts), ()
+    if splits.task is Task.CHOICE:
+        limits, calls = (), splits.calls.tolist()
+    caps = Caps(limits, splits.constant) if limits else None
+    test, classes = splits.test, splits.classes
+    return predict_split(model, test, splits.costs, classes, caps=caps, calls=calls), limits
+
+
+def audited(model, splits, path):
+    """The verdict of a full audit."""
+    how = {"seed": "t", "path": path, "fresh": lambda: type(model).from_state(model.state())}
+    return replay(model, splits.test, splits.costs, splits.classes, "full", **how)
 
 
 def _booster(task, train, folder, count):

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from helpers.kit import assert_line
 
 MODULE = """
 from pathlib import Path
@@ -57,11 +58,8 @@ def kit(elsewhere):
 
 
 def measured(bench, target, *words):
-    return bench("cost", "measure", target, "--input", "texts", "--repeats", "2", *words)
-
-
-def last_line(ended):
-    return ended.err.strip().splitlines()[-1]
+    words += () if "--input" in words else ("--input", "texts")
+    return bench("cost", "measure", target, "--repeats", "2", *words)
 
 
 def test_it_writes_a_cost_file_with_spread_and_machine(bench, kit):
@@ -97,17 +95,23 @@ def test_a_run_takes_the_file(bench, material, kit):
     sys.modules.pop("my_columns", None)
 
 
-def test_a_function_that_returns_the_mapping_does_too(bench, kit):
-    ended = measured(bench, "my_kit:factory", "-q", "-o", "-")
-    assert list(json.loads(ended.out)["costs"]) == ["cheap", "expensive", "count", "first"]
-    assert ended.err == ""
-
-
-def test_one_function_is_one_extractor_and_load_prepares_its_items(bench, kit):
-    ended = measured(bench, "my_kit:length", "--load", "my_kit:opened", "-q", "-o", "-")
+@pytest.mark.parametrize(
+    ("target", "costs", "shared"),
+    [
+        ("my_kit:factory", ["cheap", "expensive", "count", "first"], []),  # the mapping
+        (
+            "my_kit:length --load my_kit:opened",
+            ["length_1", "length_2"],
+            [["length_1", "length_2"]],
+        ),
+    ],
+)
+def test_a_function_returns_the_mapping_or_is_one_extractor(bench, kit, target, costs, shared):
+    ended = measured(bench, *target.split(), "-q", "-o", "-")
     document = json.loads(ended.out)
-    assert list(document["costs"]) == ["length_1", "length_2"]
-    assert document["shared"] == [["length_1", "length_2"]]
+    assert list(document["costs"]) == costs
+    assert document["shared"] == shared
+    assert ended.err == ""
 
 
 @pytest.mark.parametrize(
@@ -115,10 +119,8 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench, kit):
     [
         ("my_kit", "write module:name"),
         ("my_kit.py:cheap", "my_kit:cheap"),
-        ("absent_kit:cheap", "cannot import absent_kit (ModuleNotFoundError"),
-        ("absent_kit:cheap", "run the command in its folder"),
-        ("broken_kit:cheap", "cannot import broken_kit (SyntaxError"),
-        ("broken_kit:cheap", "line 1)); correct it"),
+        ("absent_kit:cheap", "absent_kit (ModuleNotFoundError|run the command in its folder"),
+        ("broken_kit:cheap", "cannot import broken_kit (SyntaxError|line 1)); correct it"),
         ("my_kit:leaving", "'leaving' failed on texts/a.txt (SystemExit: 3)"),
         ("my_kit:chap", "did you mean cheap?"),
         ("my_kit:number", "int is neither a function"),
@@ -126,20 +128,16 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench, kit):
         ("my_kit:odd", "entry 'a' is neither a function nor a pair"),
         ("my_kit:no_mapping", "int is neither a function"),
         ("my_kit:failing", "'failing' failed on texts/a.txt (ValueError: bad luck)"),
+        ("my_kit:cheap --input nowhere", "no such file or folder"),
+        ("my_kit:cheap --input void", "no file in it"),
     ],
 )
-def test_a_wrong_target_is_one_line(bench, kit, target, why):
-    ended = measured(bench, target, "-o", "costs.json")
+def test_a_wrong_target_or_input_is_one_line(bench, kit, target, why):
+    (kit / "void").mkdir()
+    ended = measured(bench, *target.split(), "-o", "costs.json")
     assert ended.status == 2
     assert ended.err.count("error: ") == 1
-    assert last_line(ended).startswith("error: ")
-    assert why in last_line(ended)
+    line = ended.err.strip().splitlines()[-1]
+    assert line.startswith("error: ")
+    assert_line(line, why)
     assert not (kit / "costs.json").exists()
-
-
-def test_absent_or_empty_input_is_one_line(bench, kit):
-    (kit / "void").mkdir()
-    for name, why in (("nowhere", "no such file or folder"), ("void", "no file in it")):
-        ended = bench("cost", "measure", "my_kit:cheap", "--input", name)
-        assert ended.status == 2
-        assert why in last_line(ended)

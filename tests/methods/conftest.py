@@ -1,11 +1,19 @@
-"""What the tests of every learner begin with."""
+"""What tests of learners begin with."""
 
 import pytest
+from bench_models.least_squares import one_blas_thread
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("boosters")
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """As in a fit; several spin where the machine is busy."""
+    with one_blas_thread():
+        yield
 
 
 @pytest.fixture

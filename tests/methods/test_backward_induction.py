@@ -4,6 +4,7 @@ enough."""
 import numpy as np
 import pytest
 from bench_methods.backward_induction import BackwardInduction
+from helpers.boosted_cases import curve
 from helpers.fakes import FakeContext
 
 from bench_core import Examples, Features, Prices, Task
@@ -20,13 +21,11 @@ def bits(rows, columns):
     return np.random.default_rng(0).integers(0, 2, (rows, columns)).astype(np.float32)
 
 
-def curve(model, X, y):
+def reached(X, y, price):
     """Price of money, mean cost and accuracy of each point."""
-    found = []
-    for p in model.predict_path(Features(X)):
-        cost = p.bills["path"].acquired.cost(model.prices.sensor).mean()
-        found.append((float(p.point["price"]), float(cost), float(((p.scores > 0) == y).mean())))
-    return found
+    model = fitted(X, y, price)
+    points, right, cost = curve(model, Examples(X, y), model.prices)
+    return zip([point["price"] for point in points], cost, right, strict=True)
 
 
 def test_a_gate_that_is_worthless_alone_is_bought_first():
@@ -34,7 +33,7 @@ def test_a_gate_that_is_worthless_alone_is_bought_first():
     # whoever looks one step ahead buys 1 or 2 first
     X = bits(3000, 3)
     y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]).astype(np.float64)
-    points = curve(fitted(X, y, [1.0, 1.0, 1.0]), X, y)
+    points = [*reached(X, y, [1.0, 1.0, 1.0])]
     assert all(right <= 0.5 + cost / 4 + 0.03 for _, cost, right in points)
     assert any(cost < 2.05 and right > 0.98 for _, cost, right in points)
 
@@ -42,7 +41,7 @@ def test_a_gate_that_is_worthless_alone_is_bought_first():
 def test_no_more_is_spent_than_a_right_answer_is_worth():
     # feature 0 is the label, feature 1 nothing; .5 more right answers for a cost of 3
     X = bits(2000, 2)
-    for price, cost, right in curve(fitted(X, X[:, 0].astype(np.float64), [3.0, 1.0]), X, X[:, 0]):
+    for price, cost, right in reached(X, X[:, 0].astype(np.float64), [3.0, 1.0]):
         if price > 0.2:
             assert cost == 0
         elif 0 < price < 0.15:

@@ -1,6 +1,7 @@
 """Purchases by information per price, against posteriors that are added up by brute force."""
 
-from collections import Counter
+from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -12,16 +13,21 @@ from bench_core.conformance.cases import fit
 
 PRICE = np.array([1.0, 2.0, 0.5, 1.5])
 EXACT = BayesCMI(temperature=1.0, points=5, dependence="naive")
+ALONE, TREE = (-1, -1, -1, -1), (-1, 0, 0, 2)
 
 
-def drawn(n, classes, seed=0):
-    """Rows of four features of three values that are independent given the class."""
+def drawn(n, classes, seed=0, parents=ALONE):
+    """Rows of four features of three values, each of its class alone or, two times of three, its
+    parent's."""
     rng = np.random.default_rng(seed)
     prior = rng.dirichlet(np.full(classes, 5.0))
     shares = rng.dirichlet(np.full(3, 1.0), (4, classes))
     y = rng.choice(classes, n, p=prior)
-    X = [[rng.choice(3, p=shares[j, k]) for j in range(4)] for k in y.tolist()]
-    return Examples(np.array(X, np.float32), y.astype(float))
+    X = np.array([[rng.choice(3, p=shares[j, k]) for j in range(4)] for k in y.tolist()])
+    for j, parent in enumerate(parents):
+        if parent >= 0:
+            X[:, j] = np.where(rng.random(n) < 0.67, X[:, parent], X[:, j])
+    return Examples(X.astype(np.float32), y.astype(float))
 
 
 def fitted(learner, train, prices, valid=None):
@@ -35,114 +41,61 @@ def states(values, d=4):
     return cells, ~np.isnan(cells)
 
 
-def information(prior, shares, cells):
-    """The posterior of a state and what each unknown feature tells, one joint share at a time."""
-    weight = np.array(prior, float)
-    for j, x in enumerate(cells):
-        if not np.isnan(x):
-            weight = weight * shares[j][:, int(x)]
-    now, found = weight / weight.sum(), np.zeros(len(cells))
-    for j in np.flatnonzero(np.isnan(cells)).tolist():
-        for b in range(shares[j].shape[1]):
-            share = (now * shares[j][:, b]).sum()
-            after = now * shares[j][:, b] / share
-            found[j] += share * (after * np.log(after / now)).sum()
-    return now, found
+def joint(train, classes, parents=ALONE):
+    """The joint shares (K, 4, 4, 4, 4) of class and cells, by counting. A row is added to each
+    value and to the missing one; with a parent five rows, divided as all of the class are."""
+    X, y = train.X.astype(int), train.y.astype(int)
 
-
-def smoothed(train, classes, values):
-    """Shares with a row added to each value and to the missing one."""
-    count = Counter(
-        (int(y), j, int(x))
-        for row, y in zip(train.X, train.y, strict=True)
-        for j, x in enumerate(row)
-    )
-    sizes = np.array([(train.y == k).sum() for k in range(classes)])
-    table = [
-        np.array(
-            [
-                [(count[k, j, b] + 1) / (sizes[k] + values + 1) for b in range(values + 1)]
-                for k in range(classes)
-            ]
-        )
-        for j in range(train.X.shape[1])
-    ]
-    return (sizes + 1) / (sizes.sum() + classes), table
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_choices_and_answers_are_those_of_all_shares_added_up(classes):
-    train = drawn(400, classes)
-    prior, shares = smoothed(train, classes, 3)
-    policy = fitted(EXACT, train, price_list(PRICE)).policy
-    cells, known = states(3)
-    unlimited = np.full(len(cells), np.inf)
-    for stop in (0.0, 0.2, 1.0):
-        found = policy.act(cells, known, unlimited, stop)
-        unit = PRICE.sum() / -(prior * np.log(prior)).sum()
-        for row, own, choice in zip(cells, known, found, strict=True):
-            _, told = information(prior, shares, row)
-            worth = np.where(own, -1.0, told * unit / PRICE)
-            assert choice == (worth.argmax() if worth.max() > stop else STOP)
-    scores = policy.predict(cells, known)
-    for row, score in zip(cells, scores, strict=True):
-        now, _ = information(prior, shares, row)
-        if classes == 2:
-            assert score == pytest.approx(np.log(now[1] / now[0]))
-        else:
-            assert np.exp(score) / np.exp(score).sum() == pytest.approx(now)
-
-
-def test_a_tree_answers_and_chooses_as_its_joint_shares_do():
-    """Each variable copies its parent two times of three, so that the edges are found; then by
-    brute force over all cells of the joint table that the forest's own shares make."""
-    rng = np.random.default_rng(0)
-    n, parents = 3000, (-1, 0, 0, 2)
-    y = rng.integers(0, 2, n)
-    X = np.zeros((n, 4), np.int64)
-    X[:, 0] = np.where(rng.random(n) < 0.7, y, rng.integers(0, 3, n))
-    for j in (1, 2, 3):
-        again = rng.random(n) < 0.67
-        X[:, j] = np.where(again, X[:, parents[j]], (rng.integers(0, 3, n) + y) % 3)
-    train = Examples(X.astype(np.float32), y.astype(float))
-    learner = BayesCMI(temperature=1.0, points=5)
-    policy = fitted(learner, train, price_list(PRICE)).policy
-    forest = policy.beliefs
-    assert forest.parent.tolist() == list(parents)
-
+    @cache
     def share(v, above, b, k):
-        """By counting: five rows more, divided as all rows of the class are."""
         own = (sum((X[:, v] == b) & (y == k)) + 1) / (sum(y == k) + 4)
         if parents[v] < 0:
             return float(own)
         among = (X[:, parents[v]] == above) & (y == k)
         return float((sum(among & (X[:, v] == b)) + 5 * own) / (sum(among) + 5))
 
-    table = np.zeros((2, 4, 4, 4, 4))
-    tables = {
-        (v, a, b, k): share(v, a, b, k)
-        for v, a, b, k in product(range(4), range(4), range(4), range(2))
-    }
-    for k, *x in product(range(2), *[range(4)] * 4):
-        own = [tables[v, x[parents[v]] if parents[v] >= 0 else 0, x[v], k] for v in range(4)]
-        table[(k, *x)] = forest.prior[k] * np.prod(own)
+    table = np.zeros((classes, 4, 4, 4, 4))
+    for k, *x in product(range(classes), *[range(4)] * 4):
+        own = [share(v, x[u] if u >= 0 else 0, x[v], k) for v, u in enumerate(parents)]
+        table[(k, *x)] = (sum(y == k) + 1) / (len(y) + classes) * np.prod(own)
+    return table
+
+
+def posterior(table, row):
+    """Shares of the classes at these cells, and what each unknown one tells of the class."""
+    some = table[(slice(None), *(slice(None) if np.isnan(x) else int(x) for x in row))]
+    some = some / some.sum()
+    found, left = np.zeros(len(row)), np.flatnonzero(np.isnan(row)).tolist()
+    for axis, j in enumerate(left):
+        both = some.sum(axis=tuple(1 + a for a in range(len(left)) if a != axis))
+        apart = both.sum(axis=1, keepdims=True) * both.sum(axis=0)
+        found[j] = (both * np.log(both / apart)).sum()
+    return some.reshape(len(some), -1).sum(axis=1), found
+
+
+@pytest.mark.parametrize(
+    ("classes", "parents", "rows"), [(2, ALONE, 400), (3, ALONE, 400), (2, TREE, 3000)]
+)
+def test_choices_and_answers_are_those_of_the_joint_shares(classes, parents, rows):
+    train = drawn(rows, classes, parents=parents)
+    learner = EXACT if parents == ALONE else replace(EXACT, dependence="tree")
+    policy = fitted(learner, train, price_list(PRICE)).policy
+    assert policy.beliefs.parent.tolist() == list(parents)
+    table = joint(train, classes, parents)
+    prior = table.reshape(classes, -1).sum(axis=1)
+    unit = PRICE.sum() / -(prior * np.log(prior)).sum()
     cells, known = states(3)
-    scores = policy.predict(cells, known)
-    found = policy.act(cells, known, np.full(len(cells), np.inf), 0.0)
-    for row, own, score, choice in zip(cells, known, scores, found, strict=True):
-        some = table[
-            (slice(None), *(int(x) if ok else slice(None) for x, ok in zip(row, own, strict=True)))
-        ]
-        left = np.flatnonzero(~own).tolist()
-        now = some.reshape(2, -1).sum(axis=1)
-        assert score == pytest.approx(np.log(now[1] / now[0]), abs=1e-9)
-        worth = np.zeros(4)
-        for axis, j in enumerate(left):
-            both = some.sum(axis=tuple(1 + a for a in range(len(left)) if a != axis))
-            both = both / both.sum()
-            apart = both.sum(axis=1, keepdims=True) * both.sum(axis=0)
-            worth[j] = (both * np.log(both / apart)).sum() / PRICE[j]
-        assert choice == (worth.argmax() if left else STOP)
+    scores, free = policy.predict(cells, known), np.full(len(cells), np.inf)
+    chosen = [policy.act(cells, known, free, stop) for stop in (0.0, 0.2, 1.0)]
+    for row, own, score, *choices in zip(cells, known, scores, *chosen, strict=True):
+        now, told = posterior(table, row)
+        worth = np.where(own, -1.0, told * unit / PRICE)
+        expected = [worth.argmax() if worth.max() > stop else STOP for stop in (0.0, 0.2, 1.0)]
+        assert choices == expected
+        if classes == 2:
+            assert score == pytest.approx(np.log(now[1] / now[0]), abs=1e-9)
+        else:
+            assert np.exp(score) / np.exp(score).sum() == pytest.approx(now)
 
 
 def test_only_dependences_that_pay_for_their_shares_are_branches():
@@ -163,14 +116,14 @@ def test_columns_of_one_sensor_are_one_variable_whose_combinations_are_counted()
     X[:, 2] = np.where(rng.random(400) < 0.6, y, 1 - y)
     at = price_list(np.array([5.0, 5.0, 1.0]), shared=[[0, 1]])
     model = fitted(EXACT, Examples(X, y), at)
-    prior, _ = smoothed(Examples(X[:, :0], y), 2, 2)
+    prior = (np.bincount(y.astype(int)) + 1) / (len(y) + 2)
     pair = [
         [((y == k) & (X[:, 0] == a) & (X[:, 1] == b)).sum() + 1 for a in (0, 1) for b in (0, 1)]
         + [1] * 5
         for k in (0, 1)
     ]  # three bins each, the third one for missing cells
     shares = np.array(pair) / np.sum(pair, axis=1, keepdims=True)
-    _, (told,) = information(prior, [shares], [np.nan])
+    _, (told,) = posterior(prior[:, None] * shares, np.array([np.nan]))
     start = np.full((1, 3), np.nan, np.float32)
     worth = model.policy.worth(start, np.zeros((1, 2), dtype=bool))[0]
     shared = int(at.sensors_of(0)[0])
@@ -199,12 +152,12 @@ def test_similar_combinations_are_joined_where_there_are_too_many():
 
 def test_free_columns_are_known_at_the_start():
     train = drawn(400, 2)
-    prior, shares = smoothed(train, 2, 3)
+    table = joint(train, 2)
     model = fitted(EXACT, train, price_list(np.array([0.0, 2.0, 0.5, 1.5])))
     first, *_ = model.predict_path(train.features)
     assert first.bills["path"].acquired.unpack().sum(axis=1).tolist() == [1] * 400
     for row, score in zip(train.X[:20], first.scores[:20], strict=True):
-        now, _ = information(prior, shares, [row[0], np.nan, np.nan, np.nan])
+        now, _ = posterior(table, np.array([row[0], *[np.nan] * 3]))
         assert score == pytest.approx(np.log(now[1] / now[0]))
 
 

@@ -11,6 +11,7 @@ from bench_methods.cost_tree import CostTree
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.forward_selection import ForwardSelection
 from bench_methods.gbrt import GBRT
+from bench_methods.gbrt_subset import SubsetGBRT
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
 from bench_methods.miser import GreedyMiser
 from bench_methods.scikit import RandomForest
@@ -103,6 +104,16 @@ def test_a_huge_tradeoff_leaves_the_free_constant(learner, task):
 
 def net(learner):
     return {"stop": "net"} if any(f.name == "stop" for f in fields(learner)) else {}
+
+
+@learners([SubsetGBRT(trees=20), GreedyMiser(trees=20, tradeoff=0.0)])
+def test_without_limits_or_prices_the_last_point_is_plain_boosting(learner):
+    train = examples(Task.REGRESSION)
+    ours, plain = (
+        path(fit(one, train, Task.REGRESSION), train)[-1] for one in (learner, GBRT(trees=20))
+    )
+    assert np.allclose(ours.scores, plain.scores, rtol=0, atol=1e-9)
+    assert mean_cost(ours, prices()) == mean_cost(plain, prices())
 
 
 @learners([*OURS, PEERS[0], *PEERS[3:5]])

@@ -12,6 +12,7 @@ from subprocess import PIPE
 import helpers
 import numpy as np
 import pytest
+from helpers.boosted_cases import paid
 from helpers.compiled_c import SAFE, assert_same, served
 from helpers.every_learner_cases import LEARNERS, OF_TREES, POLICIES, quick
 
@@ -100,12 +101,11 @@ def test_what_is_served_equals_the_benchmark(name, task, folder, tmp_path, serve
         if test.queries is not None:
             np.save(place / "sizes.npy", test.queries.sizes)
         served = serve(place)
-        bill, n = prediction.bills["path"], len(test)
-        cost = bill.feature_cost(splits.costs, n, test.queries)
-        cost += bill.evaluation_cost(splits.costs, n)
+        acquired = prediction.bills["path"].acquired.rows(len(test))
+        cost = paid(prediction, splits.costs, test.queries)
         assert np.allclose(served["scores"], prediction.scores, **EXACT)
         assert np.allclose(served["spent"], cost, **EXACT)
-        assert np.array_equal(served["sensors"], bill.acquired.rows(n).unpack())
+        assert np.array_equal(served["sensors"], acquired.unpack())
         assert served["repeats"] == 0
         assert served["unlike"] == 0
 
@@ -158,11 +158,7 @@ def test_a_capped_row_answers_at_the_last_point_within_the_cap(name, folder):
     model = fit(quick(name, Task.REGRESSION, splits.train, folder), splits)
     part = Features(splits.test.X[:60])
     path = list(model.predict_path(part))
-    costs = [
-        p.bills["path"].feature_cost(splits.costs, 60)
-        + p.bills["path"].evaluation_cost(splits.costs, 60)
-        for p in path
-    ]
+    costs = [paid(p, splits.costs) for p in path]
     served, cap = Predictor(exported(model, splits, path[-1])), float(np.median(costs[-1]))
     found = served.predict_rows(part.X, cap=cap)
     last = (np.array(costs) <= cap).sum(axis=0) - 1

@@ -16,6 +16,8 @@ from helpers.every_learner_cases import (
     POLICIES,
     ROUNDS,
     TROUBLES,
+    audited,
+    predicted,
     quick,
     quick_settings,
 )
@@ -26,10 +28,7 @@ from bench_core._io.large_arrays import inputs_digest
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 from bench_core.contracts import learner_of
-from bench_core.execution.audit import replay
-from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
-from bench_core.execution.predict import predict_split
 from bench_core.metrics import default_metric
 from bench_core.parameters import is_learner
 
@@ -54,22 +53,14 @@ def test_every_learner_has_a_row_in_the_table():
 def pays_what_it_reads(learner, splits, word="verified"):
     """Fit, predict and replay in full, as a run does, also under caps that no row exceeds."""
     model = fit(learner, splits)
-    limits = tuple(part * splits.prices.everything for part in CAPS)
-    caps = Caps(limits, splits.constant)
-    test, prices, classes = splits.test, splits.prices, splits.classes
-    if splits.task is Task.CHOICE:  # no caps: without a purchase there is no answer
-        limits, caps = (), None
-        path = predict_split(model, test, prices, classes, calls=splits.calls.tolist())
-    else:
-        path = predict_split(model, test, prices, classes, caps=caps)
+    path, limits = predicted(model, splits, CAPS)
     for own, limit in zip(path.cost[len(path.points) :], limits, strict=False):
         assert (own <= limit).all()
         assert (own >= 0).all()
     assert np.isfinite(path.scores).all()
     assert np.isfinite(path.cost).all()
     assert (path.cost >= 0).all()
-    how = {"seed": "t", "path": path, "fresh": lambda: type(model).from_state(model.state())}
-    found = replay(model, test, prices, classes, "full", **how)
+    found = audited(model, splits, path)
     assert found.word == word, found.reason
 
 

@@ -61,14 +61,6 @@ def test_what_is_free_with_the_subset_belongs_to_it():
     assert np.flatnonzero(found[0][1]).tolist() == [0, 1, 2]
 
 
-def test_the_last_point_is_plain_boosting():
-    train = examples(Task.REGRESSION)
-    ours = path(fit(SubsetGBRT(trees=20), train, Task.REGRESSION), train)
-    plain = path(fit(GBRT(trees=20), train, Task.REGRESSION), train)
-    assert ours[-1].scores.tolist() == plain[-1].scores.tolist()
-    assert mean_cost(ours[-1], prices()) == mean_cost(plain[-1], prices())
-
-
 def test_no_point_pays_for_a_feature_above_its_limit():
     train = examples(Task.REGRESSION)
     points = path(fit(SubsetGBRT(trees=10), train, Task.REGRESSION), train)

@@ -106,8 +106,8 @@ LIBRARIES = ("lightgbm", "xgboost", "catboost")
 def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_them(library, stem):
     frame = table([f"{stem}{j}" for j in range(12)])
     model = trained(frame, library)
-    frame[sorted(frame.columns)].to_csv("data.csv", index=False)  # f0, f1, f10, f11, f2
-    scores, notes, warnings = judged(model, data("data.csv"))
+    splits = rows(frame[sorted(frame.columns)])  # f0, f1, f10, f11, f2
+    scores, notes, warnings = judged(model, splits)
     np.testing.assert_allclose(scores, raw(model, frame.drop(columns="y")), atol=2e-6)
     assert notes == ["imported: columns matched by name"]
     assert not warnings
@@ -244,10 +244,10 @@ def test_classes_coded_the_other_way_round_are_refused_and_turned(library):
     """1 is default where the model was trained, and the second in order here is repaid."""
     frame = table(["a", "b"])
     model = trained(frame, library)
-    frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
+    coded = frame.assign(y=WORDS[frame["y"]])
     words = "AUC of repaid on validation is 0.|; run with --positive default, or write"
-    refused(words, judged, model, data("data.csv"))
-    scores, notes, warnings = judged(model, data("data.csv", positive="default"))
+    refused(words, judged, model, rows(coded))
+    scores, notes, warnings = judged(model, rows(coded, positive="default"))
     assert notes[0].startswith("imported: columns matched by name; class 1 of the model")
     assert notes[0].endswith("is default")
     np.testing.assert_allclose(scores, raw(model, frame.drop(columns="y")), atol=2e-6)
@@ -291,8 +291,7 @@ def test_classes_in_another_order_are_noticed_by_their_errors():
     [warning] = judged(model, rows(frame.assign(y=np.array(["mid", "high", "low"])[frame["y"]])))[2]
     assert "worse than a constant" in warning
     assert "(high is 0, low is 1, mid is 2), write its numbers as the labels" in warning
-    frame.to_csv("data.csv", index=False)  # what it says
-    assert judged(model, data("data.csv"))[2] == []
+    assert judged(model, rows(frame))[2] == []  # what it says
 
 
 TWO_OUTPUTS = {

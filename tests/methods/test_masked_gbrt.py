@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pytest
 from bench_methods.masked_gbrt import MaskedGbrt
 from bench_models.masked_predictor import code_of, masked
 from helpers.fakes import FakeContext
@@ -39,42 +40,34 @@ def test_a_cap_is_spent_on_what_can_be_paid():
     assert prediction.bills["path"].acquired.unpack().tolist() == [[False, True, True, True]] * 5
 
 
-def test_sets_of_a_row_that_are_walked_together_have_the_losses_of_single_ones():
-    rng = np.random.default_rng(0)
+# features 1 and 2 have one sensor, feature 3 is free, feature 6 needs no sensor
+START, NEEDED = np.array([0, 1, 2, 3, 4, 5, 6, 6]), np.array([0, 1, 1, 2, 3, 4])
+GROUPS = Prices(
+    START.astype(np.int32), NEEDED.astype(np.int32), np.array([1.0, 2.0, 0, 1, 1]), np.ones(7)
+)
+
+
+@pytest.mark.parametrize("prices", [GROUPS, Prices.additive(np.ones(7))], ids=["groups", "alone"])
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
+def test_sets_that_are_walked_together_have_the_losses_of_single_ones(task, prices):
+    """Some sets of some rows, and all sets of all rows."""
+    rng, classes = np.random.default_rng(0), 2 if task is Task.BINARY else 3
     X = rng.normal(size=(300, 7)).astype(np.float32)
     X[rng.random(X.shape) < 0.1] = np.nan
-    # features 1 and 2 have one sensor, feature 6 needs none
-    start, needed = np.array([0, 1, 2, 3, 4, 5, 6, 6]), np.array([0, 1, 1, 2, 3, 4])
-    groups = Prices(
-        start.astype(np.int32), needed.astype(np.int32), np.array([1.0, 2.0, 0, 1, 1]), np.ones(7)
-    )
-    for prices in (groups, Prices.additive(np.ones(7))):
-        for classes, task in ((2, Task.BINARY), (3, Task.MULTICLASS)):
-            rows = Examples(X, rng.integers(0, classes, 300).astype(np.float64))
-            learner, context = MaskedGbrt(trees=20, parts=3), FakeContext(task, classes)
-            predictor = learner.fit(rows, rows, prices, context).policy.predictor
-            part, purchases = rng.integers(0, 3, 300), Purchases.of(prices)
-            row = rng.permutation(np.repeat(rng.choice(300, 40, replace=False), 150))
-            made = rng.random((len(row), len(purchases))) < rng.random((len(row), 1))
-            found = predictor.losses_of_sets(X, rows.y, part, row, made, prices)
-            cells = masked(X[row], made, purchases, prices)
-            single = predictor.loss(predictor.cross_fitted(cells, made, part[row]), rows.y[row])
-            assert (found == single).all()
+    rows = Examples(X, rng.integers(0, classes, 300).astype(np.float64))
+    learner, context = MaskedGbrt(trees=20, parts=3), FakeContext(task, classes)
+    predictor = learner.fit(rows, rows, prices, context).policy.predictor
+    part, purchases = rng.integers(0, 3, 300), Purchases.of(prices)
 
+    def single(row, made):
+        cells = masked(X[row], made, purchases, prices)
+        return predictor.loss(predictor.cross_fitted(cells, made, part[row]), rows.y[row])
 
-def test_losses_of_all_sets_are_those_of_single_sets():
-    rng, price = np.random.default_rng(0), Prices.additive(np.array([1.0, 2.0, 0.0, 1.0]))
-    X = rng.normal(size=(300, 4)).astype(np.float32)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    for classes, task in ((2, Task.BINARY), (3, Task.MULTICLASS)):
-        rows = Examples(X, rng.integers(0, classes, 300).astype(np.float64))
-        learner, context = MaskedGbrt(trees=20, parts=3), FakeContext(task, classes)
-        predictor = learner.fit(rows, rows, price, context).policy.predictor
-        assert len(predictor.whole.marked) == 3
-        part, purchases = rng.integers(0, 3, 300), Purchases.of(price)
-        found = predictor.losses_of_all_sets(X, rows.y, part, price)
-        for bought in product((False, True), repeat=4):
-            made = np.tile(bought, (300, 1))
-            cells = masked(X, made, purchases, price)
-            single = predictor.loss(predictor.cross_fitted(cells, made, part), rows.y)
-            assert (found[:, code_of(made)[0]] == single).all()
+    row = rng.permutation(np.repeat(rng.choice(300, 40, replace=False), 150))
+    made = rng.random((len(row), len(purchases))) < rng.random((len(row), 1))
+    found = predictor.losses_of_sets(X, rows.y, part, row, made, prices)
+    assert (found == single(row, made)).all()
+    found = predictor.losses_of_all_sets(X, rows.y, part, prices)
+    for bought in product((False, True), repeat=len(purchases)):
+        made = np.tile(bought, (300, 1))
+        assert (found[:, code_of(made)[0]] == single(np.arange(300), made)).all()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from helpers.boosted_cases import examples, fit, path, prices
 from helpers.random_trees import used_features
@@ -70,14 +69,6 @@ def test_all_classes_share_what_is_bought_of_a_discounted_group():
     assert used(price_list(ten)) == ({0: {0}, 1: {0}, 2: {0}}, 10.0)
     group = price_list(ten, discounted=[DiscountGroup((0, 1), (0.5, 0.5))])
     assert used(group) == ({0: {0}, 1: {0, 1}, 2: {0, 1}}, 10.5)
-
-
-def test_without_a_price_it_is_plain_boosting():
-    train = examples(Task.REGRESSION)
-    free = path(fit(GreedyMiser(trees=20, tradeoff=0.0), train, Task.REGRESSION), train)
-    plain = path(fit(GBRT(trees=20), train, Task.REGRESSION), train)
-    for a, b in zip(free, plain, strict=True):
-        assert np.allclose(a.scores, b.scores, rtol=0, atol=1e-9)
 
 
 def test_the_released_charge_splits_every_node_to_the_full_depth():

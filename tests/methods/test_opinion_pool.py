@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from bench_c import write_c
 from bench_methods.opinion_pool import OpinionPool, _right, _weights
+from helpers.boosted_cases import curve
 from helpers.fakes import FakeContext
 from helpers.kit import refused
 
@@ -60,29 +61,19 @@ def fitted(codes=False, n=1500, price=(1.0, 2.0, 8.0), **settings):
     return OpinionPool(**settings).fit(train, train, of, context), of
 
 
-def curve(model, of, test):
-    """Mean cost and accuracy of each point."""
-    made = []
-    for prediction in model.predict_path(Features(test.X)):
-        cost = of.feature_cost(prediction.bills["path"].acquired).mean()
-        made.append((cost, (prediction.scores.argmax(1) == test.y).mean()))
-    return np.array(made)
-
-
 @pytest.mark.parametrize("codes", [False, True])
 def test_a_pool_beats_the_best_expert_and_rules_of_one_threshold(codes):
     model, of = fitted(codes)
-    points = curve(model, of, experts(20000, 1, codes))
+    _, accuracy, spent = curve(model, experts(20000, 1, codes), of)
     y, answers, confidence = drawn(20000, 1)
     right = answers == y[:, None]
-    assert points[-1][1] > right[:, 2].mean() + 0.02
+    assert accuracy[-1] > right[:, 2].mean() + 0.02
     for threshold in (0.4, 0.6, 0.8):  # keep the answer of the first, else that of the second
         kept = confidence[:, 0] >= threshold
         rule = np.where(kept, right[:, 0], right[:, 1]).mean()
         cost = 1 + 2 * (~kept).mean()
-        between = np.interp(cost, points[:, 0], points[:, 1])
-        assert between > rule + 0.002
-    assert points[0].tolist() == pytest.approx([0, 1 / K], abs=0.02)
+        assert np.interp(cost, spent, accuracy) > rule + 0.002
+    assert (spent[0], accuracy[0]) == pytest.approx((0, 1 / K), abs=0.02)
 
 
 def test_scores_are_log_odds_of_agreeing_and_contradicting_experts():

@@ -4,16 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.every_learner_cases import LEARNERS, quick
+from helpers.every_learner_cases import LEARNERS, audited, predicted, quick
 from helpers.priced_cases import priced_by_row
 
 from bench_core import Task, UsageError
 from bench_core.conformance import task_splits
 from bench_core.conformance.cases import fit
 from bench_core.costs.by_row import ByRow
-from bench_core.execution.audit import replay
-from bench_core.execution.caps import Caps
-from bench_core.execution.predict import predict_split
 from bench_core.sequential import Sequential
 from bench_core.serving import Exportable, Folder, Predictor
 from bench_core.serving.model_programs import capped_program
@@ -81,13 +78,9 @@ EVERY = [
 )
 def test_rows_pay_their_own_prices(name, task, folder):
     splits = by_row(task_splits(task, 80))
-    test, costs = splits.test, splits.costs
+    test = splits.test
     model = fit(quick(name, task, splits.train, folder), splits)
-    limits = tuple(part * costs.everything for part in CAPS)
-    caps, calls = Caps(limits, splits.constant), ()
-    if task is Task.CHOICE:  # without a purchase there is no answer
-        limits, caps, calls = (), None, splits.calls.tolist()
-    path = predict_split(model, test, costs, splits.classes, caps=caps, calls=calls)
+    path, limits = predicted(model, splits, CAPS)
     for k, prediction in enumerate(model.predict_path(test.features)):
         bits = prediction.bills["path"].acquired.rows(len(test)).unpack()
         by_hand = metered_by_hand(splits, bits)
@@ -96,10 +89,7 @@ def test_rows_pay_their_own_prices(name, task, folder):
         assert path.paid[k].sum() == pytest.approx(path.feature_cost[k], rel=1e-9)
         mean = np.average(by_hand, weights=test.weights)
         assert path.feature_cost[k] == pytest.approx(mean, rel=1e-9)
-    verdict = replay(
-        model, test, costs, splits.classes, "full", seed="t", path=path,
-        fresh=lambda: type(model).from_state(model.state()),
-    )  # fmt: skip
+    verdict = audited(model, splits, path)
     assert verdict.word == "verified", verdict.reason
     served_alike(model, splits, path, limits)
 

@@ -24,6 +24,10 @@ def done(ran, material):
     return material
 
 
+def rows_of(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
 def test_every_pair_has_a_line_and_a_sentence(done, bench):
     ended = bench("compare", "toy", "gbrt", "miser")
     assert ended.status == 0, ended.err
@@ -31,11 +35,8 @@ def test_every_pair_has_a_line_and_a_sentence(done, bench):
     assert "accuracy at 99% of gbrt's accuracy, 1 repeat of" in lines[0]
     firsts = [tuple(part.split()[0] for part in line.split("  ") if part) for line in lines[2:5]]
     assert [first[:2] for first in firsts] == [("toy", "gbrt"), ("toy", "miser"), ("gbrt", "miser")]
-    assert (
-        sum(" needs " in line and "'s cost for the same quality" in line for line in lines)
-        + sum("does not reach the quality" in line for line in lines)
-        == 3
-    )
+    words = r" needs .*'s cost for the same quality|does not reach the quality"
+    assert sum(bool(re.search(words, line)) for line in lines) == 3
 
 
 def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
@@ -46,7 +47,7 @@ def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
     assert bench("compare", "toy", "gbrt", "miser", *at, every).status == 0
     of = {}
     for path in (every, mine):
-        rows = list(csv.DictReader(path.read_text().splitlines()))
+        rows = rows_of(path)
         of[path] = {(row["a"], row["b"]): row for row in rows}
         assert {int(row["comparisons"]) for row in rows} == {len(rows)}
     assert [*of[mine]] == [("toy", "gbrt"), ("toy", "miser")]
@@ -58,7 +59,7 @@ def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
         assert row["p"] == of[every][pair]["p"]
         alone = done / "alone.csv"
         assert bench("compare", *pair, *at, alone).status == 0
-        (one,) = csv.DictReader(alone.read_text().splitlines())
+        (one,) = rows_of(alone)
         assert one["alike"] == row["alike"] == of[every][pair]["alike"]
     text = bench("compare", "--against", "toy", "--budget", "inf").out
     assert text == bench("compare", "gbrt", "miser", "--against", "toy", "--budget", "inf").out
@@ -76,8 +77,7 @@ def test_the_help_explains_what_is_compared_and_a_row(bench):
 
 def test_without_names_the_first_learners_of_the_board_are_compared(done, bench):
     bench("report", "-o", "board.csv")
-    rows = csv.DictReader((done / "board.csv").read_text().splitlines())
-    methods = list(dict.fromkeys(row["learner"] for row in rows))
+    methods = list(dict.fromkeys(row["learner"] for row in rows_of(done / "board.csv")))
     ended = bench("compare")
     assert ended.status == 0
     assert ended.out == bench("compare", *methods[:3]).out
@@ -109,11 +109,9 @@ def test_pairs_are_written_for_a_paper(done, bench):
     assert cells[2][0] == cells[2][-1] == "$"
     assert [line for line in table if line.count("&") != 6 and " & " in line] == []
     assert "  \\label{tab:pairs-data-csv-accuracy-at-any-cost}" in table
-    rows = list(csv.DictReader((done / "pairs.csv").read_text().splitlines()))
-    assert [f"{float(row['p']):.4f} {float(row['p adjusted']):.4f}" for row in rows] == [
-        f"{p} {adjusted}".replace("<", "")
-    ]
-    (row,) = rows  # each figure in a cell of its own
+    (row,) = rows_of(done / "pairs.csv")  # each figure in a cell of its own
+    written = f"{float(row['p']):.4f} {float(row['p adjusted']):.4f}"
+    assert written == f"{p} {adjusted}".replace("<", "")
     assert (row["dataset"], row["a"], row["b"], row["limit"]) == (
         "data.csv",
         "toy",

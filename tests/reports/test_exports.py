@@ -59,6 +59,16 @@ def valued():
     return run
 
 
+def raced(datasets, learners, units=60, **how):
+    """Learners of these skills and prices on each data set."""
+    run = ValuedRun(**how)
+    for k, dataset in enumerate(datasets):
+        rng = np.random.default_rng(k)
+        for name, (skill, price) in learners.items():
+            run.add(name, *learner_of(rng, skill, price, units), dataset=dataset)
+    return run
+
+
 def at_budgets(info, frame, path, *, write=papers.latex, **more):
     """A report, with the usual budgets named as by --budget."""
     shown = boards(info, frame, more.get("store"))
@@ -70,9 +80,13 @@ def at_budgets(info, frame, path, *, write=papers.latex, **more):
 markdown_at_budgets = partial(at_budgets, write=papers.markdown)
 
 
-def written(write, run, path):
-    write(run.info, run.frame, path, store=run)
+def written(write, run, path, **more):
+    write(run.info, run.frame, path, store=run, **more)
     return path.read_text()
+
+
+def csv_rows(run, folder):
+    return csv.DictReader(StringIO(written(records.write_csv, run, folder / "b.csv")))
 
 
 class Hostile:
@@ -195,14 +209,13 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
         path = tmp_path / "b.txt"
         more = {"sections": ()} if write is terminal.write else {}
         more |= {"columns": names, "against": "gbrt"}
-        write(valued.info, valued.frame, path, store=valued, **more)
+        text = written(write, valued, path, **more).replace("\\textless{}", "<").replace("\\<", "<")
         for name, p in {**expected, "gbrt": "-"}.items():
             row = re.compile(rf"^(\| |    |){name}\b.*{re.escape(mark)} *{p} ", re.MULTILINE)
-            text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
             assert len(row.findall(text)) == 1, (write, name)
     for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
-        at_budgets(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
-        assert (tmp_path / "b").read_text().count("within a cost per row of") == 1, against
+        text = written(at_budgets, valued, tmp_path / "b", against=against)
+        assert text.count("within a cost per row of") == 1, against
     call = at_budgets, valued.info, valued.frame, tmp_path / "x"
     refused("'cheapr'|did you mean cheaper", *call, store=valued, columns=["cheapr"])
     refused("column p needs a learner", *call, store=valued, columns=["p"])
@@ -253,8 +266,7 @@ def test_ties_are_marked_and_explained_except_in_a_table_with_p_as_these_are_of_
     for write, mark in ((at_budgets, "underline"), (markdown_at_budgets, "~")):
         count = {}
         for against in ("", "gbrt"):
-            write(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
-            text = (tmp_path / "b").read_text()
+            text = written(write, valued, tmp_path / "b", against=against)
             count[against] = len(re.findall(rf"[&|] \\?{mark}\b|[&|] {mark} ", text))
             assert text.count(words) == (write is at_budgets)
         assert 0 < count["gbrt"] < count[""]  # ties at budgets, without p, stay
@@ -283,8 +295,7 @@ def test_a_paper_has_tables_of_learners_by_data_sets_of_costs_with_ranks_and_of_
 ):
     made = page_run.run()
     shown = [board for board in boards(made.info, made.frame, made) if board.rows]
-    papers.latex(made.info, made.frame, tmp_path / "b", store=made, against="gbrt")
-    text = (tmp_path / "b").read_text()
+    text = written(papers.latex, made, tmp_path / "b", against="gbrt")
     assert text.count("\\begin{table}") == text.count("\\caption") == 2
     (costs, first), (qualities, second) = (table_of(text, of) for of in ("costs", "qualities"))
     assert all(len(caption.split()) <= 40 for caption in (first, second))
@@ -300,9 +311,8 @@ def test_a_paper_has_tables_of_learners_by_data_sets_of_costs_with_ranks_and_of_
             test = tests.get(row.learner)
             assert p.replace("\\textless{}", "") == (f"{test.adjusted:.4f}" if test else "-")
     assert (first.endswith("; mean rank.}"), costs["miser"][-1]) == (True, "1.00*")
-    at_budgets(made.info, made.frame, tmp_path / "b", store=made)
-    text = (tmp_path / "b").read_text()
-    assert text.count("within a cost per row of") == len(shown)
+    budgets = written(at_budgets, made, tmp_path / "b")
+    assert budgets.count("within a cost per row of") == len(shown)
 
 
 def test_a_budget_of_another_data_set_is_a_column_of_dashes(tmp_path):
@@ -355,13 +365,7 @@ def test_rows_have_one_order_in_every_format(valued, tmp_path):
         [row.learner for row in Panels(valued.info, valued.frame, None, [board]).of(board)[0].rows],
         [*latex_rows(written(at_budgets, valued, tmp_path / "b.tex"))["cheaper"]],
         [line.split()[1] for line in markdown.splitlines()[2:7]],
-        [
-            one["learner"]
-            for one in csv.DictReader(
-                StringIO(written(records.write_csv, valued, tmp_path / "b.csv"))
-            )
-            if not one["budget"]
-        ],
+        [row["learner"] for row in csv_rows(valued, tmp_path) if not row["budget"]],
     ):
         assert shown == expected
 
@@ -382,7 +386,7 @@ def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
 
 
 def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_path):
-    rows = list(csv.DictReader(StringIO(written(records.write_csv, valued, tmp_path / "b.csv"))))
+    rows = list(csv_rows(valued, tmp_path))
     (board,) = boards(valued.info, valued.frame, valued)
     assert len(rows) == 5 * len(board.at)
     unlimited = {row["learner"]: row for row in rows if not row["budget"]}
@@ -421,23 +425,6 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_
     free, first, _ = (point["budget"] for point in bad["curve"])
     assert free == 0
     assert math.isclose(first, 1, rel_tol=0.1)
-
-
-def test_a_learner_without_a_sure_model_has_its_likeliest_one_with_its_probability(tmp_path):
-    rng, run = np.random.default_rng(0), ValuedRun()
-    for name, price in (("near", 4), ("gbrt", 9)):
-        run.add(name, *learner_of(rng, [0.9], [price], 300))
-    rows = list(csv.DictReader(StringIO(written(records.write_csv, run, tmp_path / "b.csv"))))
-    (near,) = [row for row in rows if row["learner"] == "near" and not row["budget"]]
-    (own, best) = (one for one in run.kept if one.split == "valid")
-    gain = own.metric[0] - 0.99 * best.metric[0]
-    expected = NormalDist().cdf(gain.mean() / (gain.std() / len(gain) ** 0.5))
-    assert 0.05 < expected < 0.95
-    assert float(near["sure"]) == pytest.approx(expected, abs=0.01)
-    (test,) = [one for one in run.kept if (one.trial.learner, one.split) == ("near", "test")]
-    assert float(near["model cost"]) == pytest.approx(test.cost.mean())
-    assert float(near["model quality"]) == pytest.approx(test.metric.mean())
-    assert near["cheaper"] == ""
 
 
 def test_a_model_is_unknown_where_nothing_was_stored_and_none_reaches_the_quality(tmp_path):
@@ -551,22 +538,6 @@ def test_bands_follow_their_curves_over_decades_and_ticks_do_not_overlap():
     assert {(x, round(q, 9)) for x, q in corners} == expected
 
 
-def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference(valued, monkeypatch):
-    pytest.importorskip("matplotlib")
-    (board,) = boards(valued.info, valued.frame)
-    methods = [row.learner for row in board.rows if not row.baseline]
-    named = {methods[0], *(row.learner for row in board.rows if row.reference)}
-    for most, expected in ((len(methods), {*methods}), (len(named), named)):
-        monkeypatch.setattr(plot, "MOST_BANDS", most)
-        banded = plot._banded([board])
-        places, bands = plot._bands(valued.info, valued, board, valued.frame, banded)
-        assert {*bands} == banded == expected
-        assert places[0] == 0
-    (own,) = {*methods} - named - {"alike"}
-    assert plot._banded([board], own) == {*named, own}
-    assert plot._banded([board], "constant") == named  # a baseline has none
-
-
 def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     words = "matplotlib|pip install 'budget-bench[plot]'"
@@ -616,8 +587,8 @@ def test_commands_in_latex_and_markdown_can_be_copied(valued, tmp_path):
     )
     shown = {at_budgets: f"\\texttt{{{straight}}}.", papers.markdown: f"`{made_by}`."}
     for write, line in shown.items():
-        write(valued.info, valued.frame, tmp_path / "b", store=valued, made_by=made_by)
-        assert (tmp_path / "b").read_text().rstrip().endswith(f"its report by: {line}")
+        text = written(write, valued, tmp_path / "b", made_by=made_by)
+        assert text.rstrip().endswith(f"its report by: {line}")
 
 
 def test_the_command_leaves_out_how_a_run_is_carried_out():
@@ -661,8 +632,7 @@ def test_p_stands_in_the_row_of_the_best_quality_for_which_it_was_computed(cut, 
     for write, mark in ((papers.latex, "&"), (papers.markdown, " | "), (terminal.write, "  ")):
         more = {"sections": ()} if write is terminal.write else {}
         path, more = tmp_path / "b.txt", more | {"columns": columns, "against": "good"}
-        write(cut.info, cut.frame, path, store=cut, **more)
-        text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
+        text = written(write, cut, path, **more).replace("\\textless{}", "<").replace("\\<", "<")
         text = text.replace("\\shortstack[r]{p\\\\(best)}", "p (best)")
         rows = {cells(line, mark)[0]: cells(line, mark) for line in text.splitlines()}
         assert rows["learner"][-1] == "p (best)", write
@@ -677,14 +647,10 @@ def test_a_paper_has_the_best_quality_of_each_learner_on_each_data_set(tmp_path)
     test = made.frame[made.frame["split"] == "test"]
     best = test.groupby(["learner", "dataset"])["accuracy"].last()  # at the largest cost
     on_b = "gbrt" if best["gbrt", "b"] > best["miser", "b"] else "miser"
-    tex, markdown = "b.tex", "b.md"
-    papers.latex(made.info, made.frame, tmp_path / tex, store=made)
-    rows, caption = table_of((tmp_path / tex).read_text(), "qualities")
-    assert caption == (
-        "\\caption{Best accuracy (higher is better) on test, at any cost.}"  # ranks are by area
-    )
-    papers.markdown(made.info, made.frame, tmp_path / markdown, store=made)
-    of_markdown = (tmp_path / markdown).read_text().split("## Best quality")[1]
+    latex = written(papers.latex, made, tmp_path / "b.tex")
+    rows, caption = table_of(latex, "qualities")  # ranks are by area
+    assert caption == "\\caption{Best accuracy (higher is better) on test, at any cost.}"
+    of_markdown = written(papers.markdown, made, tmp_path / "b.md").split("## Best quality")[1]
     lines = of_markdown.partition("\n## ")[0].splitlines()
     others = {cells(line, " | ")[0]: cells(line, " | ") for line in lines if "|" in line}
     for learner in ("miser", "gbrt"):
@@ -695,18 +661,14 @@ def test_a_paper_has_the_best_quality_of_each_learner_on_each_data_set(tmp_path)
         expected = [f"**{a}**" if learner == "miser" else a]
         expected += [f"**{b}**" if learner == on_b else f"~ {b}"]
         assert others[learner][1:3] == expected
-    assert "underlined: not significantly worse" in (tmp_path / tex).read_text()
+    assert "underlined: not significantly worse" in latex
 
 
 def test_without_areas_ranks_are_of_the_best_quality_and_stand_in_its_table(tmp_path):
     """Without a reference there is no area, and no quality at which costs could be compared."""
-    run = ValuedRun(reference="")
-    for k, dataset in enumerate("abc"):
-        for name, skill in (("good", 0.9), ("fair", 0.7)):
-            rng = np.random.default_rng(k)
-            run.add(name, *learner_of(rng, [0.5, skill], [1, 4 + k], 60), dataset=dataset)
-    papers.latex(run.info, run.frame, tmp_path / "b.tex", store=run)
-    text = (tmp_path / "b.tex").read_text()
+    skills = {"good": ([0.5, 0.9], [1, 4]), "fair": ([0.5, 0.7], [1, 4])}
+    run = raced("abc", skills, reference="")
+    text = written(papers.latex, run, tmp_path / "b.tex")
     (costs, first), (qualities, second) = (table_of(text, of) for of in ("costs", "qualities"))
     assert second.endswith("at any cost; mean rank.}")
     # two learners on three data sets are not separated by Nemenyi's test
@@ -728,28 +690,30 @@ def test_a_papers_probability_is_rounded_down_and_below_the_level_as_elsewhere(p
     assert papers._sure_cost(row) == shown
 
 
-def test_a_paper_has_the_cost_of_the_likeliest_model_with_its_probability(tmp_path):
-    run = ValuedRun()
-    for dataset in "ab":
-        rng = np.random.default_rng(0)
-        for name, skill, price in (("near", 0.9, 4), ("poor", 0.2, 4), ("gbrt", 0.9, 9)):
-            run.add(name, *learner_of(rng, [skill], [price], 300), dataset=dataset)
+def test_a_learner_without_a_sure_model_has_its_likeliest_one_with_its_probability(tmp_path):
+    run = raced("ab", {"near": ([0.9], [4]), "poor": ([0.2], [4]), "gbrt": ([0.9], [9])}, 300)
     own, _, best = (one for one in run.kept[:6] if one.split == "valid")
     gain = own.metric[0] - 0.99 * best.metric[0]
     chance = NormalDist().cdf(gain.mean() / (gain.std() / len(gain) ** 0.5))
     assert 0.05 < chance < 0.95
-    papers.latex(run.info, run.frame, tmp_path / "b.tex", store=run)
-    text = (tmp_path / "b.tex").read_text()
+    test = run.kept[1]
+    rows = csv_rows(run, tmp_path)
+    near = next(row for row in rows if row["learner"] == "near" and not row["budget"])
+    assert float(near["sure"]) == pytest.approx(chance, abs=0.01)
+    assert float(near["model cost"]) == pytest.approx(test.cost.mean())
+    assert float(near["model quality"]) == pytest.approx(test.metric.mean())
+    assert near["cheaper"] == ""
+    text = written(papers.latex, run, tmp_path / "b.tex")
     rows, _ = table_of(text, "costs")
     cost, shown = re.fullmatch(r"(.*) \((\d+)\\%\)", rows["near"][1]).groups()
-    assert float(cost) == pytest.approx(run.kept[1].cost.mean(), abs=0.005)
+    assert float(cost) == pytest.approx(test.cost.mean(), abs=0.005)
     assert float(shown) / 100 == pytest.approx(chance, abs=0.015)
     assert rows["poor"][1] == "-"
     assert "In brackets: the probability that the likeliest model has that quality" in text
 
 
 def test_without_named_budgets_files_for_programs_have_five_and_tables_none(valued, tmp_path):
-    rows = csv.DictReader(StringIO(written(records.write_csv, valued, tmp_path / "b.csv")))
+    rows = csv_rows(valued, tmp_path)
     named = {row["budget"] for row in rows if row["budget"]}
     document = json.loads(written(records.write_json, valued, tmp_path / "b.json"))
     budgets = [one for one in document["datasets"][0]["budgets"] if one]
@@ -758,12 +722,13 @@ def test_without_named_budgets_files_for_programs_have_five_and_tables_none(valu
         assert "within a cost per row of" not in written(write, valued, tmp_path / "b")
 
 
-def test_a_figure_has_bands_of_the_same_learners_on_every_panel(monkeypatch):
+def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference_on_every_panel(
+    monkeypatch,
+):
     """``first`` leads on two of three data sets, ``second`` on the last."""
-    monkeypatch.setattr(plot, "MOST_BANDS", 2)
-    run = ValuedRun()
+    run = ValuedRun(baselines=("constant",))
     for k, dataset in enumerate("abc"):
-        skills = {"first": 0.9, "second": 0.7, "third": 0.6, "gbrt": 0.9}
+        skills = {"first": 0.9, "second": 0.7, "third": 0.6, "gbrt": 0.9, "constant": 0.5}
         skills |= {"first": 0.7, "second": 0.9} if dataset == "a" else {}
         for name, skill in skills.items():
             rng = np.random.default_rng(k)
@@ -771,10 +736,15 @@ def test_a_figure_has_bands_of_the_same_learners_on_every_panel(monkeypatch):
             run.add(name, *learner_of(rng, [0.5, skill], [1, price], 60), dataset=dataset)
     made = boards(run.info, run.frame, run)
     assert {board.rows[0].learner for board in made} == {"first", "second"}
-    banded = plot._banded(made)
-    assert banded == {"first", "gbrt"}
-    for board in made:
-        assert {*plot._bands(run.info, run, board, run.frame, banded)[1]} == banded
+    for most, expected in ((4, {"first", "second", "third", "gbrt"}), (2, {"first", "gbrt"})):
+        monkeypatch.setattr(plot, "MOST_BANDS", most)
+        assert plot._banded(made) == expected
+        for board in made:
+            places, bands = plot._bands(run.info, run, board, run.frame, expected)
+            assert {*bands} == expected
+            assert places[0] == 0
+    assert plot._banded(made, "third") == {"first", "gbrt", "third"}
+    assert plot._banded(made, "constant") == {"first", "gbrt"}  # a baseline has none
 
 
 def test_the_range_of_a_figure_is_that_of_its_curves():

@@ -156,17 +156,18 @@ def test_a_learner_without_a_result_on_one_data_set_is_shown_on_the_others(mater
     assert "unknown learner of this run 'bayes-cmo': did you mean bayes-cmi?" in ended.err
 
 
-def labelled(weights, rows=2000):
-    """A file data.csv of columns a, b, .. whose label is 1 where their weighted sum is above 0."""
+def labelled(bench, weights, *words, rows=2000):
+    """A run on columns a, b, .., whose label is 1 where their weighted sum is above 0."""
     X = np.random.default_rng(0).normal(size=(rows, len(weights))).round(3)
     frame = pd.DataFrame(X, columns=[*"abcd"[: len(weights)]])
     frame.assign(label=(X @ weights > 0).astype(int)).to_csv("data.csv", index=False)
+    own = ("--data", "data.csv", "--label", "label", "--set", "gbrt.trees=30")
+    ended = bench("run", *own, "--executor", "inline", *words)
+    assert ended.status == 0, ended.err
 
 
 def test_where_nothing_can_be_dropped_a_lower_quality_is_tried(bench):
-    labelled([1.0, 0.35, 0.25])
-    few = ("--set", "gbrt.trees=30", "--set", "gbrt.leaves=3", "--executor", "inline")
-    assert bench("run", "--data", "data.csv", "--label", "label", "-l", "gbrt", *few).status == 0
+    labelled(bench, [1.0, 0.35, 0.25], "-l", "gbrt", "--set", "gbrt.leaves=3")
     never = {}
     for share in ("99%", "95%", "90%"):
         assert bench("features", "--keep", share, "-o", "bought.csv").status == 0
@@ -221,11 +222,9 @@ def test_the_command_that_shows_all_features_repeats_the_limit(limit, words):
 
 
 def test_another_learner_that_drops_more_at_a_lower_quality_is_named(bench):
-    labelled([1.0, 0.2, 0.2])
     Path("costs.csv").write_text("a,1\nb,5\nc,9\n")
-    few = ("--set", "gbrt.trees=30", "--set", "cegb.trees=30", "--set", "cegb.tradeoff=3")
-    own = ("--data", "data.csv", "--label", "label", "--costs", "costs.csv", "-l", "gbrt,cegb")
-    assert bench("run", *own, *few, "--executor", "inline").status == 0
+    few = ("--set", "cegb.trees=30", "--set", "cegb.tradeoff=3")
+    labelled(bench, [1.0, 0.2, 0.2], "--costs", "costs.csv", "-l", "gbrt,cegb", *few)
     assert "what cegb buys at 90%" in bench("features", "--keep", "90%").out
     usual = bench("features").out
     assert "what gbrt buys at 99%" in usual
@@ -237,11 +236,9 @@ def test_another_learner_that_drops_more_at_a_lower_quality_is_named(bench):
 
 
 def test_a_sensor_of_many_columns_is_named_in_full_in_files_and_shortened_on_screens(bench):
-    labelled([0.0, 0.0, 0.0, 1.0], 300)
     names = [*"abcd"]
     Path("costs.json").write_text(json.dumps({"shared": [names], "costs": dict.fromkeys(names, 2)}))
-    own = ("--data", "data.csv", "--label", "label", "--costs", "costs.json", "-l", "gbrt")
-    assert bench("run", *own, "--set", "gbrt.trees=5", "--executor", "inline").status == 0
+    labelled(bench, [0.0, 0.0, 0.0, 1.0], "--costs", "costs.json", "-l", "gbrt", rows=300)
     assert bench("features", "-b", "inf", "-o", "bought.csv").status == 0
     assert pd.read_csv("bought.csv")["features"].tolist() == ["a, b, c, d"]
     assert load_run("last").features("gbrt", math.inf)["features"].tolist() == ["a, b, c, d"]

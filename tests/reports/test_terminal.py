@@ -60,15 +60,15 @@ def lines_of():
     return text_boards(panels_of(*of_example())).splitlines()
 
 
-def screen(width):
+def shown(*boards, width=80):
+    """The lines of a terminal, by default of the example's boards."""
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    show_boards(panels_of(*of_example()), to)
-    assert isinstance(to.file, StringIO)
-    return to.file.getvalue()
+    show_boards(panels_of(*(boards or of_example())), to)
+    return to.file.getvalue().splitlines()
 
 
 def test_text_has_the_tables_of_a_terminal_of_its_width():
-    text, lines = lines_of(), screen(TEXT_WIDTH).splitlines()
+    text, lines = lines_of(), shown(width=TEXT_WIDTH)
 
     def cells(lines):
         rows = [" ".join(re.split(r" {2,}", line.strip())) for line in lines]
@@ -82,7 +82,7 @@ def test_text_has_the_tables_of_a_terminal_of_its_width():
 
 def test_the_reference_has_a_second_row_at_its_best():
     # the cheapest point with .792 is .793 at 6000, the best one .8 at 9000
-    rows = [line.split() for line in screen(80).splitlines()]
+    rows = [line.split() for line in shown()]
     assert ["gbrt,", "cut", "6000", "1.0x", "0.7930"] in rows
     assert ["gbrt,", "best", "9000", "-", "0.8000"] in rows
     (_, forest) = of_example()
@@ -150,16 +150,14 @@ def test_the_legend_explains_selection_columns_missing_figures_and_order():
     assert "without a reference learner" in legend_of(replace(board, reference=""))[1]
 
 
-def test_the_legend_has_the_number_of_draws_only_if_it_is_low(certain):
-    _, board = certain
+def test_the_legend_has_the_number_of_draws_only_if_it_is_low(board):
     few = [line for line in legend_of(board) if "; ±: " in line]
     usual = [line for line in legend_of(replace(board, draws=2000)) if "; ±: " in line]
     assert "; ±: half the 95% interval of 300 draws. " in few[0]
     assert "; ±: half the 95% interval. " in usual[0]
 
 
-def test_a_model_that_is_sure_by_its_intervals_is_explained_as_such(certain):
-    _, board = certain
+def test_a_model_that_is_sure_by_its_intervals_is_explained_as_such(board):
     rule = "is 95% sure to have at least 99% of gbrt's best accuracy on validation; "
     assert legend_of(board)[0].startswith(f"Each row is one model: the cheapest that {rule}")
 
@@ -197,15 +195,15 @@ def test_a_column_has_the_setting_of_every_model():
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_on_a_terminal_nothing_is_wider_than_it(width):
-    assert max(map(len, screen(width).splitlines())) <= width
+    assert max(map(len, shown(width=width))) <= width
 
 
 def test_few_columns_hold_the_table_as_records():
-    assert "  cheaper: 2.0x" in screen(26).splitlines()
+    assert "  cheaper: 2.0x" in shown(width=26)
 
 
 @pytest.fixture(scope="module")
-def certain():
+def board():
     """Two learners that lead alike, one behind, a baseline; a reference ten times as dear."""
     rng = np.random.default_rng(0)
     run = ValuedRun(baselines=("constant",))
@@ -214,42 +212,32 @@ def certain():
     run.add("gbrt", *learner_of(rng, [0.3, 0.6, 0.9], [0, 40, 100], 400))
     run.add("constant", *learner_of(rng, [0.3], [0], 400))
     (board,) = boards(run.info, run.frame, run, resamples=300)
-    return run.info, board
+    return board
 
 
-def shown(certain, *boards, width=80):
-    to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    boards = boards or (certain[1],)
-    show_boards(panels_of(*boards), to)
-    assert isinstance(to.file, StringIO)
-    return to.file.getvalue().splitlines()
-
-
-def test_baselines_stand_below_a_rule_and_the_order_is_explained(certain):
-    lines = shown(certain)
+def test_baselines_stand_below_a_rule_and_the_order_is_explained(board):
+    lines = shown(board)
     lines = lines[[line.startswith("─") for line in lines].index(True) :]
     at = {line.split()[0]: k for k, line in reversed([*enumerate(lines)]) if line.split()}
     assert lines[at["constant"] - 1].startswith("───")
     assert at["constant"] > max(at[name] for name in ("ahead", "alike", "behind", "gbrt"))
     sorted_by = "Sorted by tier of saving, then cost; baselines are last."
-    assert any(line.startswith(sorted_by) for line in shown(certain))
+    assert any(line.startswith(sorted_by) for line in shown(board))
 
 
-def test_after_the_legend_the_command_of_another_share_is_named(certain):
-    assert shown(certain)[-1] == "Another share: bench best --keep 95%."
-    info, board = certain
+def test_after_the_legend_the_command_of_another_share_is_named(board):
+    assert shown(board)[-1] == "Another share: bench best --keep 95%."
     nothing = [replace(row, cheap=NOTHING) for row in board.rows]
-    assert not any("--keep" in line for line in shown((info, replace(board, rows=tuple(nothing)))))
+    assert not any("--keep" in line for line in shown(replace(board, rows=tuple(nothing))))
 
 
-def test_a_board_of_five_learners_has_at_most_thirty_lines_with_its_legend(certain):
-    assert len(shown(certain, width=100)) <= 30
-    legends = [line for line in shown(certain, width=100) if line.startswith("Each row is one")]
-    assert len(legends) == 1
+def test_a_board_of_five_learners_has_at_most_thirty_lines_with_its_legend(board):
+    lines = shown(board, width=100)
+    assert len(lines) <= 30
+    assert sum(line.startswith("Each row is one") for line in lines) == 1
 
 
-def test_a_learner_with_only_a_likeliest_model_shows_its_probability(certain):
-    info, board = certain
+def test_a_learner_with_only_a_likeliest_model_shows_its_probability(board):
     pick = replace(board.rows[0].best, cost=3.21, quality=0.8125)
     likely = Likely(pick, 0.714, 2.0)
     rows = [
@@ -258,7 +246,7 @@ def test_a_learner_with_only_a_likeliest_model_shows_its_probability(certain):
         else row
         for row in board.rows
     ]
-    lines = shown((info, replace(board, rows=tuple(rows))))
+    lines = shown(replace(board, rows=tuple(rows)))
     (row,) = [line.split() for line in lines if re.match(r"ahead +\d", line)][:1]
     # no interval, and (1 - .8125) * 500 = 93.75 test rows are wrong
     assert row == ["ahead", "3.21", "71%", "sure", "-", "94", "0.8125", "-"]
@@ -266,8 +254,7 @@ def test_a_learner_with_only_a_likeliest_model_shows_its_probability(certain):
     assert words in " ".join(" ".join(lines).split())
 
 
-def test_learners_that_lead_alike_share_their_ranks_and_first_tier(certain):
-    _, board = certain
+def test_learners_that_lead_alike_share_their_ranks_and_first_tier(board):
     found = {
         row.learner: (text_of(board, "quality rank", row), text_of(board, "tier", row))
         for row in board.rows
@@ -280,8 +267,7 @@ def test_learners_that_lead_alike_share_their_ranks_and_first_tier(certain):
     assert [found[name][0] for name in ("ahead", "alike", "gbrt", "behind")] == [*["1-3"] * 3, "4"]
 
 
-def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
-    _, board = certain
+def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(board):
     table = budget_table(panels_of(board).of(asked(board))[1], 80)
     last = {row[0]: row[-1] for row in table.rows}
     assert last["ahead"].endswith("*")
@@ -293,8 +279,7 @@ def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
     assert {name for name, j in bold if j == len(board.budgets)} <= {"ahead", "alike", "gbrt"}
 
 
-def test_an_interval_at_a_budget_stays_within_its_range(certain):
-    _, board = certain
+def test_an_interval_at_a_budget_stays_within_its_range(board):
     at = board.standings[-1]
     rows = tuple(replace(one, quality=0.97, interval=Interval(0.8, 1.0)) for one in at.rows)
     board = asked(replace(board, standings=(*board.standings[:-1], replace(at, rows=rows))))
@@ -302,8 +287,7 @@ def test_an_interval_at_a_budget_stays_within_its_range(certain):
     assert {row[-1].rstrip("* ") for row in table.rows} == {"0.970-.170/+.030"}
 
 
-def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
-    _, board = certain
+def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(board):
     main, within = panels_of(board).of(asked(board))
     p = Column("p", lambda row: 0.5, lambda row: "0.5")
     tested = within._replace(columns=[*within.columns, p], tested=True)
@@ -312,13 +296,13 @@ def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
     assert "*" not in str(screen_table(main).rows)
 
 
-def test_the_legend_explains_columns_by_the_titles_that_are_shown(certain):
-    text = " ".join(" ".join(shown(certain, asked(certain[1]), width=300)).split())
+def test_the_legend_explains_columns_by_the_titles_that_are_shown(board):
+    text = " ".join(" ".join(shown(asked(board), width=300)).split())
     for title in ("cost", "cheaper", "±"):
         assert re.search(rf"(?<!\w){re.escape(title)}(, [^:;]*)?: ", text), title
     for title in ("kept", "tier", "cheaper tier", "best cost", "regret"):
         assert not re.search(rf"(?<!\w){title}(, [^:;.]*)?: ", text), title
-        assert re.search(rf"(?<!\w){title}(, [^:;.]*)?: ", " ".join(legend_of(certain[1], True)))
+        assert re.search(rf"(?<!\w){title}(, [^:;.]*)?: ", " ".join(legend_of(board, True)))
     assert "*: not significantly worse" in text
 
 
@@ -345,8 +329,7 @@ def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier(
     assert budgets.columns[0].text(row) == "-"  # nothing for the least budget
 
 
-def test_a_model_that_is_worse_on_test_is_marked_and_the_mark_explained(certain):
-    _, board = certain
+def test_a_model_that_is_worse_on_test_is_marked_and_the_mark_explained(board):
     first, *others = board.rows
     lost = replace(board, rows=(replace(first, saved=replace(first.saved, lost=True)), *others))
     why = "on test that point is significantly below 98% of gbrt's best accuracy"
@@ -382,9 +365,9 @@ def everything(name):
 
 
 @pytest.mark.parametrize("name", sorted(load_registry().suite_files))
-def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name, certain):
+def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name):
     made = list(everything(name))
-    lines = shown(certain, *made)
+    lines = shown(*made)
     assert max(map(len, lines)) <= 80
     assert not any(line.startswith("  cost: ") for line in lines)  # no records
     table = screen_table(panels_of(made[0]).of(made[0])[0])

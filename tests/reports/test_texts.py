@@ -147,6 +147,11 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
         (saving(math.nan), "-"),
         (saving(math.nan, 0.934), "93% sure"),
         (saving(1.9, 0.5), "50% sure"),
+        (saving(2.0, 0.947), "94% sure"),  # never the level, which would be sure
+        (saving(2.0, 0.9499), "94% sure"),
+        (saving(2.0, 0.29), "29% sure"),
+        (saving(2.0, 0.95, "2 of 3"), "sure in 2 of 3"),
+        (saving(2.0, 0.998, "2 of 3"), "sure in 2 of 3"),
         (interval(Interval(0.98, 12.34), saving), "0.98x to 12.3x"),
         (interval(Interval(0.9972, 1.0004), saving), "<1x to 1.0x"),
         (interval(Interval(1.84, math.inf), saving), "at least 1.8x"),
@@ -192,19 +197,3 @@ def test_an_interval_has_the_same_words_in_every_format(tmp_path):
 )  # fmt: skip
 def test_texts_of_numbers_and_intervals(text, shown):
     assert text == shown
-
-
-@pytest.mark.parametrize(
-    ("probability", "shown"),
-    [
-        (0.947, "94% sure"),
-        (0.9499, "94% sure"),
-        (0.29, "29% sure"),
-        (0.95, "sure in 2 of 3"),
-        (0.998, "sure in 2 of 3"),
-    ],
-)
-def test_the_share_of_certainty_of_a_model_that_is_not_sure_stays_below_the_level(
-    probability, shown
-):
-    assert saving(2.0, probability, "2 of 3") == shown

@@ -11,7 +11,8 @@ from bench_methods.linear.svm import RBFSVM
 from bench_methods.services import BestSingle
 from bench_models.large_model import GatedModel, LargeModel
 from bench_models.staged import Point, Stage, StagedModel
-from helpers.adapt_cases import QUICK, SMALL, Rule, cheapest, curve, fitted, noisy
+from helpers.adapt_cases import QUICK, SMALL, Rule, cheapest, fitted, noisy
+from helpers.boosted_cases import curve
 
 from bench_core import DiscountGroup, Features, Task, price_list
 from bench_core.conformance.cases import with_learners

@@ -20,7 +20,6 @@ from bench_methods.adapt.linear_step import (
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
 from bench_models.l1_regression import PenalisedLoss
 from bench_models.large_model import thresholds
-from bench_models.least_squares import one_blas_thread
 from bench_models.scaling import Scaling
 from helpers.adapt_cases import rows
 from hypothesis import given
@@ -31,6 +30,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bench_core import DiscountGroup, Examples, Prices, price_list
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SHARED = price_list(
     np.array([1.0, 4, 4, 8, 6, 0]),
     shared=[[1, 2]],
@@ -38,13 +38,6 @@ SHARED = price_list(
     derived={5: [0, 1]},
 )
 DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """As in a fit; several spin where the machine is busy."""
-    with one_blas_thread():
-        yield
 
 
 def columns_of(X, share):

@@ -5,7 +5,7 @@ import pytest
 from bench_datasets.letters import Letters
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin
 from bench_methods.scikit import RandomForest
-from helpers.adapt_cases import curve
+from helpers.boosted_cases import curve
 from helpers.fakes import FakeContext
 
 from bench_core import Task

@@ -7,7 +7,7 @@ from bench_methods.budget_forest.forest import errors, inner_nodes
 from bench_methods.budget_forest.pruning import build
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
-from helpers.boosted_cases import examples, fit, mean_cost, path
+from helpers.boosted_cases import examples, fit, mean_cost, paid, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import (
     all_prunings,
@@ -160,12 +160,7 @@ def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task):
         model = fitted(task, PRICED, tradeoff=point.point["tradeoff"])[1]
         (one,) = [p for p in path(model, rows) if p.point["trees"] == point.point["first"]]
         assert np.allclose(one.scores, point.scores, rtol=0, atol=1e-9)
-        assert np.array_equal(paid(one, rows), paid(point, rows))
-
-
-def paid(prediction, rows):
-    bill, n = prediction.bills["path"], len(rows)
-    return np.asarray(bill.feature_cost(PRICED, n) + bill.evaluation_cost(PRICED, n))
+        assert np.array_equal(paid(one, PRICED), paid(point, PRICED))
 
 
 def same_bills(one, other):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit
 from bench_methods.gbrt import GBRT
+from helpers.boosted_cases import paid
 from helpers.fakes import FakeContext, fit_after_needs
 from helpers.real_cases import DATA, needs
 
-from bench_core import Prices
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.plugins import load_registry
 
@@ -28,11 +28,9 @@ TRADEOFFS = {  # that leave two stages, since Algorithm 1 changes nothing in a c
 
 def judged(model, splits, metric):
     """The metric of the full model and the mean path cost of a row, on test."""
-    test, prices, n = splits.test, splits.prices, len(splits.test)
-    assert isinstance(prices, Prices)
+    test = splits.test
     *_, found = model.predict_path(test.features)
-    bill = found.bills["path"]
-    cost = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
+    cost = paid(found, splits.prices)
     value = metric.values(found.scores, test.y, test.groups, test.multiplicity).mean
     return value, float(np.average(cost, weights=test.weights))
 

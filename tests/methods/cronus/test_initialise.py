@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 from bench_methods.cronus.cascade import CascadePenalty
 from bench_methods.cronus.initialise import critical_rho, initialise
-from bench_models.least_squares import Growing, one_blas_thread
+from bench_models.least_squares import Growing
 from bench_models.priced_squares import RelaxedPenalty, entering, solve_screened
 from helpers.cronus_cases import position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CUT = 1e-4
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """As in a fit; several spin where the machine is busy."""
-    with one_blas_thread():
-        yield
 
 
 def single(p, lam, rho, cut_off=CUT):

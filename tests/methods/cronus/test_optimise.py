@@ -7,20 +7,13 @@ import pytest
 from bench_methods.cronus.cascade import Cascade, CascadePenalty, optimise, stage_objective
 from bench_methods.cronus.initialise import initialise
 from bench_models.descent import DescentSettings
-from bench_models.least_squares import one_blas_thread
 from bench_models.links import sigmoid
 from helpers.cronus_cases import cascade, position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CUT = 1e-4
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """As in a fit; several spin where the machine is busy."""
-    with one_blas_thread():
-        yield
 
 
 def warm(p, penalty):

@@ -15,19 +15,12 @@ from bench_methods.cstc.tree import (
     splitting_threshold,
 )
 from bench_models.descent import DescentSettings
-from bench_models.least_squares import one_blas_thread
 from helpers.cstc_cases import SHAPES, naive_loss, position, problem, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 PENALTY = TreePenalty(0.01, 0.02)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_small_products():
-    """On these sizes several threads take longer than one."""
-    with one_blas_thread():
-        yield
 
 
 few = settings(max_examples=30, deadline=None)

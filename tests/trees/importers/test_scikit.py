@@ -35,26 +35,44 @@ def probes(model, X):
     return [X, hard] if np.isnan(X).any() else [X, np.nan_to_num(hard)]
 
 
+NUMBERS = [
+    (DecisionTreeRegressor(random_state=0), 0.1),
+    (DecisionTreeRegressor(max_leaf_nodes=20), 0.1),  # grown best first
+    (ExtraTreeRegressor(random_state=0), 0.1),
+    (RandomForestRegressor(**FEW), 0.1),
+    (ExtraTreesRegressor(**FEW), 0.1),
+    (GradientBoostingRegressor(**FEW), 0.0),
+    (GradientBoostingRegressor(loss="huber", init="zero", **FEW), 0.0),
+    (HistGradientBoostingRegressor(max_iter=8), 0.1),
+]
+OF_CLASSES = [
+    (DecisionTreeClassifier(max_depth=5, random_state=0), 0.1),
+    (RandomForestClassifier(**FEW), 0.1),
+    (RandomForestClassifier(class_weight="balanced", max_leaf_nodes=9, **FEW), 0.1),
+    (ExtraTreesClassifier(max_depth=6, **FEW), 0.1),
+    (GradientBoostingClassifier(**FEW), 0.0),
+    (HistGradientBoostingClassifier(max_iter=8), 0.1),
+]
+
+
 @pytest.mark.parametrize(
-    ("estimator", "missing"),
-    [
-        (DecisionTreeRegressor(random_state=0), 0.1),
-        (DecisionTreeRegressor(max_leaf_nodes=20), 0.1),  # grown best first
-        (ExtraTreeRegressor(random_state=0), 0.1),
-        (RandomForestRegressor(**FEW), 0.1),
-        (ExtraTreesRegressor(**FEW), 0.1),
-        (GradientBoostingRegressor(**FEW), 0.0),
-        (GradientBoostingRegressor(loss="huber", init="zero", **FEW), 0.0),
-        (HistGradientBoostingRegressor(max_iter=8), 0.1),
-    ],
+    ("estimator", "missing", "classes"),
+    [*((*one, 0) for one in NUMBERS), *((*one, k) for one in OF_CLASSES for k in (2, 3))],
     ids=str,
 )
-def test_numbers_are_those_of_scikit_learn(estimator, missing):
+def test_raw_scores_are_those_of_scikit_learn(estimator, missing, classes):
     X, y = rows_and_labels(missing)
-    model = from_scikit(estimator.fit(X, y))
-    assert model.kind == "regression"
+    estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]) if classes else y)
+    model, boosted = from_scikit(estimator, classes), hasattr(estimator, "decision_function")
+    assert (model.kind == "regression") == (classes == 0)
+    assert (model.link == "probability") == (classes > 0 and not boosted)
+    theirs = estimator.decision_function if boosted else estimator.predict
     for rows in probes(model, X):
-        assert_close(raw_scores(model, rows), estimator.predict(rows), rtol=1e-9)
+        if model.link == "probability":
+            expected = estimator.predict_proba(rows)[:, 1 if classes == 2 else 0 :]
+        else:
+            expected = theirs(rows)
+        assert_close(raw_scores(model, rows), expected, rtol=1e-9)
 
 
 def test_a_split_at_nan_sends_what_is_there_to_the_right():
@@ -66,41 +84,6 @@ def test_a_split_at_nan_sends_what_is_there_to_the_right():
     estimator.tree_.__setstate__(state)
     for rows in probes(model := from_scikit(estimator), X):
         assert_close(raw_scores(model, rows), estimator.predict(rows), rtol=1e-9)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        DecisionTreeClassifier(max_depth=5, random_state=0),
-        RandomForestClassifier(**FEW),
-        RandomForestClassifier(class_weight="balanced", max_leaf_nodes=9, **FEW),
-        ExtraTreesClassifier(max_depth=6, **FEW),
-    ],
-    ids=str,
-)
-def test_averaged_probabilities_are_those_of_scikit_learn(estimator, classes):
-    X, y = rows_and_labels()
-    estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]))
-    model = from_scikit(estimator, classes)
-    assert (model.link, model.average) == ("probability", True)
-    for rows in probes(model, X):
-        shares = estimator.predict_proba(rows)
-        assert_close(raw_scores(model, rows), shares[:, 1:] if classes == 2 else shares, rtol=1e-9)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize(
-    ("estimator", "missing"),
-    [(GradientBoostingClassifier(**FEW), 0.0), (HistGradientBoostingClassifier(max_iter=8), 0.1)],
-    ids=str,
-)
-def test_boosted_classes_are_those_of_scikit_learn(estimator, missing, classes):
-    X, y = rows_and_labels(missing)
-    estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]))
-    model = from_scikit(estimator)
-    for rows in probes(model, X):
-        assert_close(raw_scores(model, rows), estimator.decision_function(rows), rtol=1e-9)
 
 
 def test_exponential_loss_gives_log_odds():
