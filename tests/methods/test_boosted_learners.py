@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from bench_methods.baselines import CheapestFirst, GreedyOrder, RandomOrder
+from bench_methods.budget_boosting import BudgetBoosting
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.cost_tree import CostTree
@@ -116,7 +117,7 @@ def test_without_limits_or_prices_the_last_point_is_plain_boosting(learner):
     assert mean_cost(ours, prices()) == mean_cost(plain, prices())
 
 
-@learners([*OURS, PEERS[0], *PEERS[3:5]])
+@learners([*OURS, PEERS[0], *PEERS[3:5], BudgetBoosting(trees=20, leaves=4)])
 def test_lambdarank_learns_to_rank(learner):
     train = examples(Task.RANKING)
     last = path(fit(replace(learner, loss="lambdarank"), train, Task.RANKING), train)[-1]

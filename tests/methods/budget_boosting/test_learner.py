@@ -174,13 +174,6 @@ def test_copies_are_as_physical_copies(task):
     assert np.allclose(paths[0].scores, paths[1].scores, atol=1e-6)
 
 
-def test_a_loss_without_a_value_is_judged_by_the_metric():
-    splits = task_splits(Task.RANKING, 600)
-    model = fit(BudgetBoosting(**QUICK, loss="lambdarank"), splits)
-    path = predict_split(model, splits.test, splits.prices, 0)
-    assert len(path.points) > 3
-
-
 def test_below_the_price_of_a_strong_feature_cheap_ones_are_bought_together():
     splits = strong_and_cheap()
     model = fit(BudgetBoosting(**QUICK), splits)

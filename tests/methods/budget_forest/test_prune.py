@@ -135,42 +135,23 @@ def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(task):
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
-def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task):
+def test_points_of_the_path_are_those_of_the_model_of_their_tradeoff(task):
+    """Where costs jump, the first trees of a pruning are points, too."""
     base, whole, rows = fitted(task, PRICED)
+    jumps = [p for p in path(whole, rows) if "first" in p.point]
     points = [p for p in path(whole, rows) if "first" not in p.point]
     tradeoffs = [p.point["tradeoff"] for p in points]
-    assert len(points) >= 3
+    assert min(len(points), len(jumps)) >= 3
     assert tradeoffs == sorted(set(tradeoffs), reverse=True)
-    for tradeoff, point in list(zip(tradeoffs, points, strict=True))[:-1:2]:
-        one = path(fitted(task, PRICED, tradeoff=tradeoff)[1], rows)[-1]
-        assert np.allclose(one.scores, point.scores, rtol=0, atol=1e-9)
-        assert same_bills(one, point)
-    last = path(base, rows)[-1]
     assert tradeoffs[-1] == 0
-    assert np.allclose(last.scores, points[-1].scores, rtol=0, atol=1e-9)
-    assert same_bills(last, points[-1])
-
-
-@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
-def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task):
-    _, whole, rows = fitted(task, PRICED)
-    first_trees = [p for p in path(whole, rows) if "first" in p.point]
-    assert len(first_trees) >= 3
-    for point in first_trees:
-        model = fitted(task, PRICED, tradeoff=point.point["tradeoff"])[1]
-        (one,) = [p for p in path(model, rows) if p.point["trees"] == point.point["first"]]
+    pairs = [(path(base, rows)[-1], points[-1])]
+    for point in [*points[:-1:2], *jumps]:
+        found = path(fitted(task, PRICED, tradeoff=point.point["tradeoff"])[1], rows)
+        first = [p for p in found if p.point["trees"] == point.point.get("first")]
+        pairs.append(((first or found)[-1], point))
+    for one, point in pairs:
         assert np.allclose(one.scores, point.scores, rtol=0, atol=1e-9)
         assert np.array_equal(paid(one, PRICED), paid(point, PRICED))
-
-
-def same_bills(one, other):
-    a, b = one.bills["path"], other.bills["path"]
-    n = len(one.scores)
-    return (
-        a.acquired.unpack().tolist() == b.acquired.unpack().tolist()
-        and np.broadcast_to(a.splits, n).tolist() == np.broadcast_to(b.splits, n).tolist()
-        and np.broadcast_to(a.trees, n).tolist() == np.broadcast_to(b.trees, n).tolist()
-    )
 
 
 def test_a_path_has_a_hundred_points_at_most_and_no_large_gap():
