@@ -690,7 +690,8 @@ def test_a_papers_probability_is_rounded_down_and_below_the_level_as_elsewhere(p
     assert papers._sure_cost(row) == shown
 
 
-def test_a_learner_without_a_sure_model_has_its_likeliest_one_with_its_probability(tmp_path):
+def test_a_paper_has_the_cost_of_the_likeliest_model_with_its_probability(tmp_path):
+    """And so has the table for programs."""
     run = raced("ab", {"near": ([0.9], [4]), "poor": ([0.2], [4]), "gbrt": ([0.9], [9])}, 300)
     own, _, best = (one for one in run.kept[:6] if one.split == "valid")
     gain = own.metric[0] - 0.99 * best.metric[0]

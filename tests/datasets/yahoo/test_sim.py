@@ -1,11 +1,11 @@
-"""The generated stand-in: equal to its written definition, the same everywhere, and plausible."""
+"""The generated stand-in: equal to its written definition, and the same everywhere."""
 
 import hashlib
 
 import numpy as np
 import pytest
 from bench_datasets.yahoo import ROWS, YahooSim
-from bench_datasets.yahoo.sim import features, generate, query_sizes
+from bench_datasets.yahoo.sim import generate, query_sizes
 
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
@@ -31,35 +31,10 @@ def test_query_sizes_add_up_to_the_rows():
     assert sizes.min() >= 1
 
 
-def test_grades_have_the_proportions_of_the_original(block):
-    share = np.bincount(block.y.astype(int), minlength=5) / 8000
-    np.testing.assert_allclose(share, [0.26, 0.36, 0.28, 0.08, 0.02], atol=0.03)
-
-
 def test_as_many_rows_as_in_the_original_have_grade_3_or_more():
     """45111 of 473134, the training rows in section 4 of Cronus; seeds differ by .0015."""
     found = [(generate(seed, 0, 20000).y >= 3).mean() for seed in range(4)]
     assert np.mean(found) == pytest.approx(45111 / 473134, abs=0.003)
-
-
-def test_the_best_single_column_is_the_most_expensive():
-    made = generate(0, 0, 20000)
-    price = features()["price"].to_numpy()
-    label = made.y - np.repeat(
-        np.add.reduceat(made.y, made.queries.boundaries[:-1]) / made.queries.sizes,
-        made.queries.sizes,
-    )
-    strength = np.abs(label @ (made.X - made.X.mean(axis=0))) / made.X.std(axis=0)
-    best = price[np.argsort(-strength)]
-    assert best[0] == 200
-    assert set(best[1:4]) <= {100, 150}
-
-
-def test_about_half_of_the_cells_are_zero_and_none_is_missing(block):
-    X = block.X
-    assert 0.4 < (X == 0).mean() < 0.6
-    assert X.min() == 0
-    assert X.max() == 1
 
 
 def test_neither_threads_nor_how_many_rows_are_asked_for_change_a_bit(block):
