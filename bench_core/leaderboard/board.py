@@ -180,7 +180,7 @@ class Saved:
     tier: int = 0  # 0 has no saving
     ranks: tuple[int, int] = (0, 0)
     lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
-    beaten_by: str = ""  # a sure learner with a point that is better and cheaper on validation
+    beaten_by: str = ""  # a learner with a point that is better and cheaper on validation
     quality: Interval = UNKNOWN  # 95%, of the model's test quality
     gap: Interval = UNKNOWN  # 95%, of that quality minus the reference's at its best
     # of two to four repeats: the factor on them that would separate the saving from another
@@ -381,9 +381,9 @@ class Board:
 
         def beaten(row: Row) -> bool:
             """True if another row's model is at least as good and cheap; the last of equals is."""
-            return self.beats(self.constant, row.model) or any(
-                self.beats(other.model, row.model)
-                and (places[id(other)] < places[id(row)] or not self.beats(row.model, other.model))
+            return self._beats(self.constant, row.model) or any(
+                self._beats(other.model, row.model)
+                and (places[id(other)] < places[id(row)] or not self._beats(row.model, other.model))
                 for other in self.rows
                 if other is not row and not other.saved.lost
             )
@@ -418,7 +418,7 @@ class Board:
         others = max((row.probability for row in self.likely), default=0.0)
         return chance > 0 and chance >= others - ABOUT_AS_LIKELY
 
-    def beats(self, model: Pick, other: Pick) -> bool:
+    def _beats(self, model: Pick, other: Pick) -> bool:
         """True if a model is on validation at least as good and as cheap as another one."""
         better = model.valid_quality - other.valid_quality
         better = better if self.higher_is_better else -better

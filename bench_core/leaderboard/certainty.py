@@ -239,19 +239,16 @@ def kept(draws: Draws, chosen: Chosen, k: int) -> bool:
 
 def beaten_by(draws: Draws, chosen: Chosen, k: int) -> str:
     """Return another learner that has, in every repeat, a point that is on validation at least as
-    good and as cheap as a learner's chosen one, and better in one of both; "" if there is none.
-    Points cheaper than the other one's sure point do not count: they may not keep the quality."""
-    others = {*range(len(draws.names))} - {k}
+    good and as cheap as a learner's chosen one, and better in one of both; "" if there is none."""
+    others = {name for name in draws.names if name != draws.names[k]}
     for r in np.flatnonzero(draws.there[:, k]).tolist():
         cost, quality = draws.valid(chosen.row[r, k])
-        for other in sorted(others):
-            costs, qualities = draws.valid(draws.rows(r, draws.names[other]))
-            least = draws.valid(chosen.row[r, other])[0] if chosen.sure[r, other] else math.inf
+        for name in sorted(others):
+            costs, qualities = draws.valid(draws.rows(r, name))
             better, worse = draws.sign * (qualities - quality), costs - cost
-            dominates = (better >= 0) & (worse <= 0) & ((better > 0) | (worse < 0))
-            if not (dominates & (costs >= least)).any():
-                others.discard(other)
-    return min((draws.names[other] for other in others), default="")
+            if not ((better >= 0) & (worse <= 0) & ((better > 0) | (worse < 0))).any():
+                others.discard(name)
+    return min(others, default="")
 
 
 def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:

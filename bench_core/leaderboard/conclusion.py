@@ -222,11 +222,7 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
         shown = partial(difference, size=max(abs(own), abs(best)))
         words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
         yield f"{words}: {shown(own - best)}{in_brackets(row.saved.gap, shown)}."
-    if better := _better_on_test(board, row, baselines[:1]):
-        yield _no_worse(board, better)
-    likely = (other for other in board.likely if board.beats(other.model, row.cheap))
-    if (other := next(likely, better)) is not better and other:
-        yield _likely(board, other, reference)
+    yield from _better_on_test(board, row, baselines[:1])
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
@@ -257,8 +253,8 @@ def _alike(board: Board, row: Row, reference: Row) -> list[Row]:
     ]
 
 
-def _better_on_test(board: Board, row: Row, without: Sequence[Row]) -> Row | None:
-    """Return the row of the cheapest other model that costs less on test than a row's and is no
+def _better_on_test(board: Board, row: Row, without: Sequence[Row] = ()) -> Iterator[str]:
+    """Yield a sentence on the cheapest other model that costs less on test than a row's and is no
     worse there."""
     sign = 1 if board.higher_is_better else -1
     better = [
@@ -270,15 +266,12 @@ def _better_on_test(board: Board, row: Row, without: Sequence[Row]) -> Row | Non
         and float(cost(other.model.cost)) < float(cost(row.model.cost))
         and sign * (other.model.quality - row.model.quality) >= 0
     ]
-    return min(better, key=lambda other: other.model.cost, default=None)
-
-
-def _no_worse(board: Board, row: Row) -> str:
-    """Return the sentence on a model that is cheaper and no worse on test."""
-    chance = "" if row.cheap else f", {saving(row.saving, row.probability, row.sure_in)}"
-    reached = _reached(board, row.model).partition(" of ")[0]
-    price = f"{cost(row.model.cost)}{chance}"
-    return f"{_name(row)}, {price}, {reached}: cheaper and no worse on test."
+    if better:
+        best = min(better, key=lambda other: other.model.cost)
+        chance = "" if best.cheap else f", {saving(best.saving, best.probability, best.sure_in)}"
+        reached = _reached(board, best.model).partition(" of ")[0]
+        price = f"{cost(best.model.cost)}{chance}"
+        yield f"{_name(best)}, {price}, {reached}: cheaper and no worse on test."
 
 
 def _total(board: Board, row: Row | None) -> Iterator[str]:
@@ -329,24 +322,19 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         only = f"; {listed(lucky)} only on validation" if lucky else ""
         yield f"No other learner is sure to {what}{enough}{only}."
     for row in _likely_ones(likely):
-        yield _likely(board, row, reference, "Likely" if row is likely[0] else "Next")
-    if likely and (better := _better_on_test(board, likely[0], _likely_ones(likely))):
-        yield _no_worse(board, better)
+        price = f"{cost(row.model.cost)} {board.unit}".rstrip()
+        price += f" instead of {cost(reference.cheap.cost)}"
+        chance = saving(row.saving, row.probability, row.sure_in)
+        first = f"{'Likely' if row is likely[0] else 'Next'}: {_subject(row).rstrip(',')}"
+        yield f"{first}, {price}, {chance}; it {_reached(board, row.model)}."
+    if likely:
+        yield from _better_on_test(board, likely[0], _likely_ones(likely))
     yield _compared(board, reference)
     if likely:
         yield from _rare_class(board, likely[0], reference)
     at = cost(reference.cheap.cost)
     at = "at its best" if at == cost(reference.best.cost) else f"at {at}"
     yield f"bench best names {reference.learner} {at}."
-
-
-def _likely(board: Board, row: Row, reference: Row, first: str = "Likely") -> str:
-    """Return the sentence on a likely model."""
-    price = f"{cost(row.model.cost)} {board.unit}".rstrip()
-    price += f" instead of {cost(reference.cheap.cost)}"
-    chance = saving(row.saving, row.probability, row.sure_in)
-    name = _subject(row).rstrip(",")
-    return f"{first}: {name}, {price}, {chance}; it {_reached(board, row.model)}."
 
 
 def _likely_ones(likely: Sequence[Row]) -> list[Row]:

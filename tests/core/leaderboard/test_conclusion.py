@@ -248,16 +248,6 @@ def test_of_errors_the_lower_is_better_among_likely_models():
     assert [row.learner for row in board(GBRT, *rows, **mse).likely] == ["b"]
 
 
-def test_after_a_sure_model_a_likely_one_that_beats_it_on_validation_is_named():
-    cheap = likely("miser", 3.0, 0.6)
-    line = "Likely: miser, 3.00 instead of 26.40, 60% sure; it has accuracy 0.8800 on test."
-    assert said(CEGB, cheap, GBRT) == (FIRST, SECOND, line)
-    assert said(CEGB, likely("miser", 3.0, 0.6, 0.89), GBRT) == (FIRST, SECOND)
-    good = replace(cheap, likely=Likely(pick(0.95, 3.0), 0.6, 2.0))
-    better = "miser, 3.00, 60% sure, has accuracy 0.9500 on test: cheaper and no worse on test."
-    assert said(CEGB, good, GBRT)[2:] == (better,)  # named once
-
-
 def test_a_likely_baseline_is_called_one_and_the_first_learner_follows():
     greedy = likely("greedy-order", 3.0, 0.79, baseline=True)
     assert named(greedy) == ["Likely: greedy-order, a baseline, 3.00"]
