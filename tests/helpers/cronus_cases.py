@@ -11,7 +11,7 @@ from bench_models.problem import Problem
 from bench_trees import Ensemble
 
 from bench_core import Task
-from helpers.random_trees import ensemble, stump
+from helpers.random_trees import stump
 
 
 def problem(seed=0, n=60, trees=6, sensors=4, **changed):
@@ -72,9 +72,12 @@ def forest(seed, X, residual, trees=8, rate=0.3):
     Cuts are values of the data, so ties at thresholds occur; missing values go left or right.
     """
     rng = np.random.default_rng(seed)
-    made = []
+    columns = {
+        name: [] for name in ("feature", "threshold", "left", "right", "missing_left", "value")
+    }
     residual = residual - residual.mean()
-    for _ in range(trees):
+    for t in range(trees):
+        first = 7 * t
         tests = [(int(rng.integers(X.shape[1])), X[rng.integers(len(X))]) for _ in range(3)]
         cuts = [(f, np.float32(np.nan_to_num(row[f]))) for f, row in tests]
         side = [bool(b) for b in rng.random(3) < 0.5]
@@ -88,9 +91,24 @@ def forest(seed, X, residual, trees=8, rate=0.3):
             if (leaf == node).any():
                 value[node] = rate * residual[leaf == node].mean()
         residual = residual - value[leaf]
-        splits = [(*cuts[k], 2 * k + 1, 2 * k + 2, side[k], 0.0) for k in range(3)]
-        made.append([*splits, *((-1, 0.0, -1, -1, False, v) for v in value[3:])])
-    return ensemble(made, [0] * trees, [0.0], X.shape[1])
+        columns["feature"] += [f for f, _ in cuts] + [-1] * 4
+        columns["threshold"] += [c for _, c in cuts] + [0.0] * 4
+        columns["left"] += [first + 1, first + 3, first + 5] + [-1] * 4
+        columns["right"] += [first + 2, first + 4, first + 6] + [-1] * 4
+        columns["missing_left"] += side + [False] * 4
+        columns["value"] += value.tolist()
+    return Ensemble(
+        start=np.arange(0, 7 * trees + 1, 7, dtype=np.int32),
+        feature=np.array(columns["feature"], np.int32),
+        threshold=np.array(columns["threshold"], np.float32),
+        left=np.array(columns["left"], np.int32),
+        right=np.array(columns["right"], np.int32),
+        missing_left=np.array(columns["missing_left"], np.bool_),
+        value=np.array(columns["value"], np.float64),
+        output=np.zeros(trees, np.int32),
+        base=np.zeros(1),
+        features=X.shape[1],
+    )
 
 
 def stumps(features, cuts, low, high):
