@@ -31,14 +31,6 @@ def test_continued_boosting_is_boosting(task):
     assert np.array_equal(fit.scores, fit.held_scores)
 
 
-def test_held_out_scores_are_those_of_the_metered_model():
-    train = examples(Task.MULTICLASS)
-    start = HeldOutFit.begin(subsets(train, Task.MULTICLASS), train)
-    fit = start.more(EVERYTHING, Settings(trees=3))
-    (metered,) = path(start.subsets.whole(fit.parts[0], {}), train)
-    assert np.array_equal(fit.held_scores, start.held_scores + metered.scores.T)
-
-
 def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows():
     train = examples(Task.BINARY)
     of, some = subsets(train, Task.BINARY), np.arange(len(train)) % 3 % 2

@@ -88,6 +88,7 @@ def bits(prediction):
         bill.acquired.bits.tobytes(),
         np.array(counts(bill.splits, n)).tobytes(),
         np.array(counts(bill.trees, n)).tobytes(),
+        prediction.bills["model"].acquired.bits.tobytes(),
     ]
 
 
@@ -135,6 +136,7 @@ def test_predictions_do_not_change_when_earlier_ones_are_written_to():
         prediction.scores[:] = 7
         prediction.bills["path"].acquired.bits[:] = 0
         prediction.bills["model"].acquired.bits[:] = 0
+    assert [bits(p) for p in chain.predict_path(features)] == expected
 
 
 def chain_of(ensemble, prices):
