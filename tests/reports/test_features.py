@@ -156,12 +156,12 @@ def test_a_learner_without_a_result_on_one_data_set_is_shown_on_the_others(mater
     assert "unknown learner of this run 'bayes-cmo': did you mean bayes-cmi?" in ended.err
 
 
-def labelled(bench, weights, *words, rows=2000):
+def labelled(bench, weights, *words, rows=2000, trees=30):
     """A run on columns a, b, .., whose label is 1 where their weighted sum is above 0."""
     X = np.random.default_rng(0).normal(size=(rows, len(weights))).round(3)
     frame = pd.DataFrame(X, columns=[*"abcd"[: len(weights)]])
     frame.assign(label=(X @ weights > 0).astype(int)).to_csv("data.csv", index=False)
-    own = ("--data", "data.csv", "--label", "label", "--set", "gbrt.trees=30")
+    own = ("--data", "data.csv", "--label", "label", "--set", f"gbrt.trees={trees}")
     ended = bench("run", *own, "--executor", "inline", *words)
     assert ended.status == 0, ended.err
 
@@ -189,10 +189,7 @@ def test_the_command_that_shows_all_unused_features_shows_those_of_the_same_poin
     bench, monkeypatch
 ):
     monkeypatch.setattr("bench_core.leaderboard.bought_sensors.NAMED", 0)
-    labelled([1.0, 0.35, 0.25])
-    few = ("--set", "gbrt.trees=3", "--set", "cegb.trees=3", "--executor", "inline")
-    own = ("--data", "data.csv", "--label", "label", "-l", "gbrt,cegb")
-    assert bench("run", *own, *few).status == 0
+    labelled(bench, [1.0, 0.35, 0.25], "-l", "gbrt,cegb", "--set", "cegb.trees=3", trees=3)
     for asked in (("--keep", "90%"), ("--quality", "0.7", "--learner", "cegb")):
         for verb in ("features", "best"):
             said = bench(verb, *asked).words
