@@ -202,7 +202,8 @@ def price_table(rows: Sequence[Row], features: FeatureNames) -> PriceList:
         different = {name_of(cells[units]) for _, cells in rows} - {""}
         if len(different) > 1:
             few = " and ".join(sorted(different)[:2])
-            raise InputError(f"{places[0]}: prices in {few}; convert them to one unit")
+            way = f"convert them to one unit, or rename column {titles[units]!r} if prices lack one"
+            raise InputError(f"{places[0]}: prices in {few}; {way}")
         unit = next(iter(different), unit)
     shared: dict[str, list[int]] = {}
     for k, (_, cells) in enumerate(rows if groups >= 0 else []):

@@ -28,6 +28,10 @@ SHADES = "·░▒▓█"
 """Shades of a step: no row buys; some rows buy; at least 25%, 50%, 75% of all rows."""
 
 
+FOR_ALL_ROWS = "forward-selection"
+"""A learner that buys the same features for all rows."""
+
+
 @click.command(
     "features",
     short_help="Show the features that a setting buys, and their shares of rows.",
@@ -123,6 +127,10 @@ def command(
             if every and isinstance(answers.limit, Target):
                 lower = _lower(choice, learner, chosen)
                 footer.append(f"none can be dropped {chosen.words}{lower}")
+                if FOR_ALL_ROWS not in set(choice.frame["learner"]):
+                    footer.append(
+                        f"sets of features that suffice for all rows: --learners {FOR_ALL_ROWS}"
+                    )
             show(_table(title, bought, footer), console())
     if lines or panels:
         options.note(run_line(info))
