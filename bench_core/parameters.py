@@ -131,6 +131,8 @@ def param(
     ...     trees: int = param(300, "number of boosted trees", least=1)
     ...     step: float = param(0.1, "shrinkage", above=0, search=log(0.02, 1))
     """
+    if not isinstance(search, Search | None):
+        raise TypeError(f"search={search!r}: give log(0.01, 100), linear, among or inside")
     metadata = {"doc": doc, "range": Range(least, most, above, below), "search": search}
     return dataclasses.field(default=default, metadata=metadata)
 

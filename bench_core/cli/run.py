@@ -292,7 +292,7 @@ def failures(result: RunResult) -> list[str]:
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
 )
 @guarded("plot")
-@options.names_option("--columns", help="Columns of tables, such as 'quality,±,saving,<= 20'.")
+@options.names_option("--columns", help="Columns of tables, such as 'quality,±,cheaper,<= 20'.")
 @click.option(
     "--against",
     default="",

@@ -25,7 +25,8 @@ def csv_of(frame: pd.DataFrame) -> bytes:
     """Return a header and a line for each row; texts that look like formulas are quoted."""
     # texts are categories, so each is checked once
     for name in frame.select_dtypes("category"):
-        if any(no_formula(text) != text for text in frame[name].cat.categories):
+        texts = map(str, frame[name].cat.categories)  # labels may be numbers
+        if any(no_formula(text) != text for text in texts):
             frame[name] = frame[name].astype(object).map(no_formula)
     text: str = frame.to_csv(index=False, lineterminator="\n")
     return text.encode()

@@ -239,3 +239,8 @@ def test_a_default_that_nobody_registered_is_refused_in_one_line():
 
 def _with(registry):
     return Registry(learners={**registry.learners, "by-name": ByName})
+
+
+def test_a_search_that_is_none_is_refused_where_it_is_written():
+    with pytest.raises(TypeError, match=r"search=\('log', 1, 9\): give log\(0.01, 100\), linear"):
+        param(1, "a number", search=("log", 1, 9))

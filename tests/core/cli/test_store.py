@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from helpers.commands import DATA, QUICK
 from helpers.stores import ABOUT
 
+from bench_core.cli.store import csv_of
 from bench_core.execution.contract import CUT, LONGEST_TEXT
 from bench_core.results.writer import open_writer
 
@@ -114,3 +116,8 @@ def test_a_learner_that_prints_leaves_stdout_to_the_result(bench, chatty):
     ended = bench("run", *QUICK, "-p", "chatty", "--learners", "chatty")
     assert "last line on stdout" not in ended.out
     assert "last line on stdout" in ended.err
+
+
+def test_labels_that_are_numbers_stay_numbers_in_a_table_of_rows():
+    frame = pd.DataFrame({"label": pd.Categorical([-1, 1]), "text": pd.Categorical(["=a", "b"])})
+    assert csv_of(frame).decode() == "label,text\n-1,'=a\n1,b\n"
