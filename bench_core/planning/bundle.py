@@ -171,8 +171,8 @@ def _readme(name: str, about: Mapping[str, Any]) -> str:
     needed = f"Put the data files next to this page first: {', '.join(lacking)}.\n\n"
     return f"""# A run of Budget Bench
 
-To repeat the run and compare each number with `{RESULTS}`, install budget-bench {about["bench"]} from
-its repository (`pip install FOLDER`) with the versions below, then:
+To repeat the run and compare each number with `{RESULTS}`, install budget-bench
+{about["bench"]} from its repository (`pip install FOLDER`) with the versions below, then:
 
     bench run {name}{modules}
 
