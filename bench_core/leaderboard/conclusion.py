@@ -218,10 +218,10 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
         yield "This saving may be chance."
     yield from _rare_class(board, row, reference)
     if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
-        own, best = row.cheap.quality, reference.best.quality
-        shown = partial(difference, size=max(abs(own), abs(best)))
+        taken, best = row.cheap.quality, reference.best.quality
+        shown = partial(difference, size=max(abs(taken), abs(best)))
         words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
-        yield f"{words}: {shown(own - best)}{in_brackets(row.saved.gap, shown)}."
+        yield f"{words}: {shown(taken - best)}{in_brackets(row.saved.gap, shown)}."
     yield from _better_on_test(board, row, baselines[:1])
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED

@@ -201,8 +201,8 @@ def typical_time(learner: str, use: DatasetUse, *, fit: bool) -> float:
     """Return typical seconds of a fit or a trial from rows, features and classes of a data set; of
     an unknown learner, as of the median learner.
 
-    Time grows with the square root of the columns: with more of them a tree needs no more splits,
-    and paths are stopped after about as many points."""
+    Ten times the columns take about 2.5 times as long (docs/reference/measurements.md, growth), so
+    time is taken to grow with the square root of their number."""
     typical = json.loads(TYPICAL.read_text(encoding="utf-8"))
     usual = [median(column) for column in zip(*typical.values(), strict=True)]
     rows = sum(number for split, number in use.rows.items() if (split == "train") == fit)

@@ -319,9 +319,9 @@ def overviews(boards: Sequence[Board]) -> dict[str, Overview]:
     by_task: dict[str, list[Board]] = {}
     for board in shown:
         by_task.setdefault(board.use.task, []).append(board)
-    subsets = {f"{task.capitalize()} data sets": own for task, own in by_task.items()}
-    wanted = {"All data sets": shown} | (subsets if len(by_task) > 1 else {})
-    return {title: overview(own) for title, own in wanted.items() if len(own) > 1}
+    of_tasks = {f"{task.capitalize()} data sets": subset for task, subset in by_task.items()}
+    subsets = {"All data sets": shown} | (of_tasks if len(by_task) > 1 else {})
+    return {title: overview(subset) for title, subset in subsets.items() if len(subset) > 1}
 
 
 def overview(boards: Sequence[Board]) -> Overview:
