@@ -1,5 +1,6 @@
 """``bench new``: what it writes is sound, short, and works from installation to report."""
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -37,6 +38,21 @@ def test_a_new_plugin_of_one_file_keeps_every_promise(kind, bench):
     assert checked.status == 0, checked.out
     for command in (f"bench check -p {module}", *tries(kind, name_of(kind), module)):
         assert command in made.err
+
+
+@pytest.mark.slow
+def test_the_new_learner_is_served_by_the_program_of_the_guide(bench):
+    bench("new", "learner", "mine").ok()
+    guide = page("guide/serving.md")
+    (method,) = re.findall(r"    def program\(self, point\).*?\n(?=\n\S)", guide, re.S)
+    place = "    def state(self)"
+    text = Path("mine.py").read_text().replace(place, f"{method}\n{place}")
+    Path("mine.py").write_text(text)
+    bench("check", "-p", "mine").ok()
+    run = ("run", "--data", "breast-cancer", "--executor", "inline", "-l", "mine,gbrt")
+    bench(*run, "-p", "mine", "--set", "gbrt.trees=20").ok()
+    bench("model", "export", "--learner", "mine", "--budget", "5", "-p", "mine", "-o", "m").ok()
+    assert "the same as when exported" in bench("model", "check", "m").ok().out
 
 
 def test_all_python_of_a_new_learner_is_under_forty_lines(bench):

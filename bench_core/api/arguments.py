@@ -26,7 +26,7 @@ from bench_core.option_fields import options_of, short
 from bench_core.parameters import is_learner
 from bench_core.planning.request import RunRequest, toml_literal
 from bench_core.protocols import Metric
-from bench_core.results.budgets import as_caps
+from bench_core.results.budgets import as_caps, as_share
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ def request_of(
         fields["settings"] = texts
     if "costs" in fields:
         fields["costs"] = costs_of(fields["costs"])
+    if "keep" in fields:
+        fields["keep"] = as_share(fields["keep"])
     if "caps" in fields:
         with blaming("caps"):
             fields["caps"] = as_caps(fields["caps"])

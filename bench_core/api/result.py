@@ -239,13 +239,13 @@ class Result(RunResult):
         """Return one row for each learner's model, in the order of the terminal.
 
         Columns: mean cost of the cheapest model that is sure to keep 99% of the reference's
-        quality; how many times cheaper it is than the reference's, with its 95% interval; its test
-        quality, and wrong rows of an accuracy; ``sure``, the probability that it keeps the quality
-        (1 if at least 95%); marks. A learner without a sure model shows its likeliest one; all are
-        at their best if no saving is measured. ``columns`` names others, or ``"all"``: also the
-        interval of quality (``low``, ``high``) and ``kept``; quality, cost, rank and tier at its
-        best; area and regret of the curve, its setting, settings tried, seconds of training and
-        audit."""
+        quality (``run(keep=...)``); how many times cheaper it is than the reference's, with its 95%
+        interval; its test quality, and wrong rows of an accuracy; ``sure``, the probability that it
+        keeps the quality (1 if at least 95%); marks. A learner without a sure model shows its
+        likeliest one; all are at their best if no saving is measured. ``columns`` names others, or
+        ``"all"``: also the interval of quality (``low``, ``high``) and ``kept``; quality, cost,
+        rank and tier at its best; area and regret of the curve, its setting, settings tried,
+        seconds of training and audit."""
         rows, registry = [], self._registry()
         for name in self._names(dataset):
             board = self._boards[name]

@@ -332,8 +332,6 @@ def _usage_line(error: click.ClickException) -> str:
             "no option --budget: budgets apply to a finished run (bench best --budget 10); "
             "--caps measures caps"
         )
-    elif isinstance(error, click.NoSuchOption) and error.option_name == "--keep":
-        message = "no option --keep: a share applies to one answer (bench best --keep 95%)"
     elif "unexpected extra argument" in message and context.info_name in ("run", "plan"):
         hint = f"give data by --data and suites by --suite; {hint}"
     return f"{context.command_path}: {message} ({hint})"

@@ -138,6 +138,12 @@ def budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def keep_option(help: str) -> Decorator:
+    """Return the option ``--keep``, as text."""
+    about = f"{help}  [default: the run's, 99% unless named]"
+    return click.option("--keep", metavar="SHARE", help=about)
+
+
 def limit_options(several: bool = True) -> Decorator:
     """Parse the options that choose a point into ``limits``, or one ``limit`` or None: ``--budget``
     with its kind, ``--keep`` or ``--quality``; they exclude each other."""
@@ -154,12 +160,7 @@ def limit_options(several: bool = True) -> Decorator:
 
         chosen_by: Decorator = together(
             budget_options,
-            click.option(
-                "--keep",
-                metavar="SHARE",
-                help="Least cost that is sure to keep this share of the reference's best quality.  "
-                "[default: 99%]",
-            ),
+            keep_option("Least cost that is sure to keep this share of the reference's quality."),
             click.option(
                 "--quality",
                 metavar="Q",

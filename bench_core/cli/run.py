@@ -21,7 +21,7 @@ from bench_core.cli.outputs import guarded
 from bench_core.errors import UsageError, one_line
 from bench_core.option_fields import options_of
 from bench_core.planning.request import RunRequest
-from bench_core.results.budgets import Budget, limits_of
+from bench_core.results.budgets import Budget, as_share, limits_of
 from bench_core.terminal.tables import complain, on_terminal, write_text
 from bench_core.terminal.wording import counted, duration
 
@@ -287,6 +287,7 @@ def failures(result: RunResult) -> list[str]:
 @options.names_option("-d", "--data", help="Data sets of the run.  [default: all]")
 @options.names_option("-l", "--learners", help="Learners of the run.  [default: all]")
 @options.budget_options
+@options.keep_option("Share of the reference's best quality that answers are sure to keep.")
 @options.output_option
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
@@ -308,6 +309,7 @@ def report_command(
     learners: tuple[str, ...],
     budget: str | None,
     budget_kind: str,
+    keep: str | None,
     output: Path | None,
     plot: Path | None,
     columns: tuple[str, ...],
@@ -325,6 +327,7 @@ def report_command(
       bench report -o board.html        one self-contained page with the cost-quality curves
       bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables for papers and programs
       bench report --budget 10,20,40    quality of learners at these costs
+      bench report --keep 95%           answers that keep 95% of the reference's quality
       bench report --against mine --budget 10,20 -o mine.tex       p of differences to 'mine'
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
       bench report -l cegb,gbrt         these learners, ranked and tested among each other
@@ -367,6 +370,7 @@ def report_command(
             budgets=budgets,
             columns=() if plot and file == plot else columns,  # a figure has none
             against=against,
+            keep=0 if keep is None else as_share(keep),
         )
         write_report(registry, request, options.warn)
         if file is not None and str(file) != "-":

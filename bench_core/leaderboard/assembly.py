@@ -17,7 +17,6 @@ from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
     NOTHING,
-    SHARE,
     SURROGATE,
     UNREACHABLE,
     Board,
@@ -32,7 +31,7 @@ from bench_core.leaderboard.board import (
     Standings,
 )
 from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
-from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, drawn_by_seed, uses_of
 from bench_core.leaderboard.rare_class import class_rows
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
@@ -88,7 +87,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
     costs = cost_range(draws.reference, curves)
     constant = constant_pick(draws)
     grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
-    limits: list[Limit] = [NO_LIMIT, Target(SHARE)]
+    limits: list[Limit] = [NO_LIMIT, Target(info.keep)]
     limits += [budget for budget in budgets if budget.kind != CAP]
     chosen, within = draws.chosen(limits, [Budget(amount) for amount in grid])
     unlimited, at = Standings(None, ()), []
@@ -130,6 +129,7 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         unlimited=unlimited,
         costs=costs,
         draws=draws.resamples - draws.left_out if draws.places else 0,
+        keep=info.keep,
         use=use,
         same_as=use.same_as,
         trees_paid=bool((draws.frame["evaluation_cost"] > 0).any()),
@@ -176,7 +176,7 @@ def _classes(draws: Draws, board: Board, chosen: Mapping[Limit, Chosen]) -> tupl
 
     if row is None or row.learner not in draws.names:
         return ()
-    model = points(row.learner, NO_LIMIT if board.totals else Target(SHARE))
+    model = points(row.learner, NO_LIMIT if board.totals else Target(board.keep))
     best = points(reference.learner, NO_LIMIT) if reference else model[:0]
     return class_rows(draws.store, draws.info, model, best)
 
@@ -225,6 +225,11 @@ def _repeats(draws: Draws, uses: Sequence[DatasetUse]) -> Iterator[str]:
     metric = draws.metric.name
     frame = table.of_dataset(draws.frame, draws.dataset, metric)  # one at a time in memory
     yield from one_split_for_all(uses, frame, metric, draws.info.baselines)
+    if drawn_by_seed(uses) == "rows" and not any(use.stand_in for use in uses):
+        yield (
+            "each seed draws its own rows; those that several share make intervals too narrow "
+            "(Nadeau and Bengio, 2003)"
+        )
     if draws.left_out and draws.places:
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
         yield f"intervals leave out {lost}, in which {metric} is not defined"
@@ -299,8 +304,8 @@ def _rows(
     means: Mapping[str, tuple[Measure, Measure]],
 ) -> Iterator[Row]:
     """Yield the rows of learners, whose standings are ``at`` any cost and at budgets."""
-    best, sure = chosen[NO_LIMIT], chosen[Target(SHARE)]
-    saved = savings(draws, sure, best, SHARE)
+    best, sure = chosen[NO_LIMIT], chosen[Target(draws.info.keep)]
+    saved = savings(draws, sure, best, draws.info.keep)
     best_points = draws.points.iloc[best.row[best.row >= 0]]
     of_search = search_marks(best_points, draws.points, use.ends, draws.higher)
     lower = falling(draws.found, draws.higher) if draws.places else set()

@@ -13,20 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench_core.errors import one_line
-from bench_core.results.budgets import CONSTANT, Budget
+from bench_core.results.budgets import CONSTANT, SHARE, Budget
 from bench_core.results.records import DatasetUse
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import (
     cost,
     count,
     listed,
+    percent,
     rank_range,
     settings,
     stand_in_notice,
 )
-
-SHARE = 0.99
-"""Share of the reference's best validation quality at which savings are measured."""
 
 
 def lost_below(share: float) -> float:
@@ -35,8 +33,6 @@ def lost_below(share: float) -> float:
     was lucky. A quality between the two shares may be bad luck on test and is accepted."""
     return max(2 * share - 1, 0.01)
 
-
-LOST = lost_below(SHARE)
 
 CHEAPEST = 0.01
 """Areas and budgets begin no lower than this share of the cost of the reference's best point."""
@@ -179,7 +175,7 @@ class Saved:
     wide: Interval = UNKNOWN  # 99%
     tier: int = 0  # 0 has no saving
     ranks: tuple[int, int] = (0, 0)
-    lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
+    lost: bool = False  # the point is certainly below ``lost_below`` on test; tier 0
     beaten_by: str = ""  # a learner with a point that is better and cheaper on validation
     quality: Interval = UNKNOWN  # 95%, of the model's test quality
     gap: Interval = UNKNOWN  # 95%, of that quality minus the reference's at its best
@@ -226,13 +222,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Answer):
-    """A learner on the board; its answer keeps ``SHARE`` of the reference's quality, its standing
-    is that of its best point."""
+    """A learner on the board; its answer keeps ``Board.keep`` of the reference's quality, its
+    standing is that of its best point."""
 
     reference: bool
     repeats: int  # in which it has finished
     best: Pick  # without a limit
-    reached: int  # repeats that are sure to keep ``SHARE`` of the reference's quality
+    reached: int  # repeats that are sure to keep ``Board.keep`` of the reference's quality
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     fits: int = 0  # settings tried, mean over repeats
     seconds: float = 0.0  # of training, mean over repeats
@@ -310,6 +306,7 @@ class Board:
     unlimited: Standings = Standings(None, ())  # without a limit
     costs: tuple[float, float] | None = None  # the range of areas
     draws: int = 0  # behind the intervals
+    keep: float = SHARE  # the share of the reference's quality that answers keep
     use: DatasetUse = field(default_factory=DatasetUse)  # facts of the data set
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
     trees_paid: bool = False  # some evaluation of trees has a cost
@@ -332,8 +329,8 @@ class Board:
             # some learners, such as gbrt, do not read prices in training
             **{mark: mark != SURROGATE for mark in self.marks},
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
-            f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
-            f"below {LOST:.0%}": row.saved.lost,
+            f"sure in {row.sure_in}": 0 < row.reached < row.repeats,
+            f"below {percent(lost_below(self.keep))}": row.saved.lost,
             ONE_ANSWER: row.model.constant and not row.baseline,
             OVER + exceeded: bool(row.over),
         }

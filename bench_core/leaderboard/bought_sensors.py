@@ -13,9 +13,8 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.errors import shortened
-from bench_core.leaderboard.board import SHARE
 from bench_core.planning.request import shell_line
-from bench_core.results.budgets import Target, limit_options
+from bench_core.results.budgets import limit_options
 from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
@@ -163,8 +162,8 @@ def sentences(
     bought: Sequence[Purchase], limit: Limit | None = None, learner: str = ""
 ) -> Iterator[str]:
     """Yield sentences on the sensors bought for every row, for some rows and never. The last are
-    named: they need not be measured at all. ``limit`` and ``learner`` (if not the best) chose the
-    point."""
+    named: they need not be measured at all. ``limit`` (if not the run's share of quality) and
+    ``learner`` (if not the best) chose the point."""
     if bought and all(one.share == NEVER for one in bought):
         yield "nothing is bought"
         return
@@ -192,7 +191,7 @@ def named(sensors: Sequence[Purchase], limit: Limit | None = None, learner: str 
     names = ", ".join(f"({one})" if ", " in one else one for one in own)  # several of one sensor
     if len(sensors) <= NAMED:
         return names
-    asked = [] if limit in (None, Target(SHARE)) else limit_options(limit)
+    asked = [] if limit is None else limit_options(limit)
     asked += ["--learner", learner] if learner else []
     command = shell_line(["bench", "features", *asked, "-o", "features.csv"])
     return f"{names}, ... (all {len(sensors)}: {command})"

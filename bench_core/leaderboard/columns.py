@@ -16,7 +16,6 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import (
     NOTHING,
     RANK,
-    SHARE,
     Board,
     Row,
     Saved,
@@ -32,6 +31,7 @@ from bench_core.terminal.wording import (
     cost,
     duration,
     half,
+    percent,
     quality,
     saving,
     saving_ends,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 Value = float | str | Interval
 
-PERCENT = f"{SHARE:.0%}"
 BEST = ", best"  # ends the name of the reference's second row
 FEATURES = "features"
 """Title of the column ``cost`` next to total costs, which also count errors."""
@@ -320,18 +319,20 @@ def target(board: Board) -> str:
     """Return the quality at which savings are measured, in words."""
     best = f"{one_line(board.reference)}'s best {board.metric}"
     return (
-        f"at least {PERCENT} of {best}" if board.higher_is_better else f"at most {best} / {SHARE}"
+        f"at least {percent(board.keep)} of {best}"
+        if board.higher_is_better
+        else f"at most {best} / {board.keep:.6g}"
     )
 
 
 def _missing_words(board: Board) -> Iterator[str]:
     """Yield explanations of rows without a sure model, if there are some."""
-    others = [row for row in board.rows if not row.cheap]
+    others, kept = [row for row in board.rows if not row.cheap], percent(board.keep)
     if any(row.likely for row in others):
-        yield f"% sure: the probability that the likeliest model has {PERCENT}"
+        yield f"% sure: the probability that the likeliest model has {kept}"
     if not all(row.likely for row in others):
         likely = "is likely to have" if board.draws else "has"
-        yield f"-: no model {likely} {PERCENT}, its best is shown"
+        yield f"-: no model {likely} {kept}, its best is shown"
 
 
 def order_words(board: Board) -> str:

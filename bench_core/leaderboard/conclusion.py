@@ -19,7 +19,6 @@ from bench_core.data import Task
 from bench_core.datasets.cautions import FEW_UNITS
 from bench_core.errors import one_line, option
 from bench_core.leaderboard.board import (
-    SHARE,
     Board,
     Pick,
     Row,
@@ -34,7 +33,15 @@ from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
 from bench_core.statistics import LEVEL
 from bench_core.statistics.comparison import Interval, tiers_and_ranks
-from bench_core.terminal.wording import cost, difference, in_brackets, listed, quality, saving
+from bench_core.terminal.wording import (
+    cost,
+    difference,
+    in_brackets,
+    listed,
+    percent,
+    quality,
+    saving,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +311,9 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
 def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     """Yield sentences on why no learner is named, likely ones, and the reference at its best."""
     others = [row for row in board.rows if not row.reference]
-    keeps = f"keep {SHARE:.0%} of" if board.higher_is_better else f"stay within {1 - SHARE:.0%} of"
+    keeps = f"keep {percent(board.keep)} of"
+    if not board.higher_is_better:
+        keeps = f"stay within {percent(1 - board.keep)} of"
     what = f"{keeps} {reference.learner}'s {board.metric}"
     sure = [row for row in others if row.cheap and not row.saved.lost]
     likely = [] if board.constant_holds else board.likely
@@ -350,7 +359,8 @@ def _too_few(board: Board, likeliest: Row) -> str:
     if not (math.isfinite(enough) and number):
         return ""
     much = math.ceil(float(f"{enough * number:.1g}"))
-    return f": {number} validation {units} are too few (about {much} would do)"
+    times = f"{much / number:.0f} times the data"
+    return f": {number} validation {units} are too few (about {much} would do: {times})"
 
 
 def _few(board: Board) -> str:
@@ -458,7 +468,9 @@ def _no_target(board: Board, reference: Row) -> Iterator[str]:
         yield from _constant_is_it(board, reference)
         return
     some = "In some repeats a" if reference.reached else "A"
-    share = f"{SHARE:.0%} of" if board.higher_is_better else f"an error within {1 - SHARE:.0%} of"
+    share = f"{percent(board.keep)} of"
+    if not board.higher_is_better:
+        share = f"an error within {percent(1 - board.keep)} of"
     what = f"keeps {share} {reference.learner}'s {board.metric} on validation"
     yield f"{some} constant {what} at no cost: no saving is measured."
 

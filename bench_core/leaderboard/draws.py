@@ -78,6 +78,18 @@ def uses_of(info: RunInfo, dataset: str) -> list[DatasetUse]:
     return [use for use in info.datasets if use.name == dataset]
 
 
+def drawn_by_seed(uses: Sequence[DatasetUse]) -> str:
+    """Return what each seed draws of a data set: its "rows", its "training" and validation rows,
+    or "" for nothing."""
+    by_fold: dict[object, set[str]] = {}
+    for use in uses:
+        by_fold.setdefault(use.fold, set()).add(use.fingerprint)
+    drawn = [prints for prints in by_fold.values() if len(prints) > 1]
+    # the last half of a fingerprint is that of the test rows
+    redrawn = any(len({text[-32:] for text in prints}) > 1 for prints in drawn)
+    return "rows" if redrawn else "training" if drawn else ""
+
+
 def reference_of(info: RunInfo, dataset: str) -> str:
     """Return the learner that savings on a data set are measured against, "" for none."""
     return next((use.reference for use in uses_of(info, dataset)), "")

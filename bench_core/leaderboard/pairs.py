@@ -15,7 +15,6 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
-from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import cost_ratio
 from bench_core.leaderboard.draws import (
     NO_LIMIT,
@@ -84,11 +83,12 @@ def usual_limit(
     # ``pairs_within`` refuses an undefined metric with the reason
     if choice.undefined or choice.metric.in_money:
         return NO_LIMIT, ""
-    sure = {one.learner for one in choice.at(Target(SHARE)).found if one.sure}
+    share = Target(info.keep)
+    sure = {one.learner for one in choice.at(share).found if one.sure}
     if lacking := [name for name in names if name not in sure]:
-        why = choice.why_not(Target(SHARE), lacking[0])
+        why = choice.why_not(share, lacking[0])
         return NO_LIMIT, f"{why}; shown is the best at any cost"
-    return Target(SHARE), ""
+    return share, ""
 
 
 def pairs_within(

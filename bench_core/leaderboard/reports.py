@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.contracts import name_of
 from bench_core.errors import BenchError, UsageError, one_line
 from bench_core.execution.contract import fault_of
-from bench_core.leaderboard.board import SHARE
-from bench_core.leaderboard.draws import uses_of
+from bench_core.leaderboard.draws import drawn_by_seed, uses_of
 from bench_core.option_fields import chosen
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
@@ -26,7 +25,7 @@ from bench_core.results.store_files import store_path
 from bench_core.splits import SPLITS
 from bench_core.statistics import CONFIDENCE, JOINT_LEVEL
 from bench_core.terminal.tables import check_output
-from bench_core.terminal.wording import count, listed
+from bench_core.terminal.wording import count, listed, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +94,7 @@ class ReportRequest:
     budgets: Sequence[Budget] = ()  # instead of the suite's
     columns: Sequence[str] = ()  # of tables for people and papers
     against: str = ""  # a learner: p-values of differences to it
+    keep: float = 0  # share of the reference's quality to keep, 0: the run's
     noted: bool = False  # the reader has seen the notes on the data
 
     def command(self, info: RunInfo) -> str:
@@ -105,6 +105,7 @@ class ReportRequest:
             "budget": ",".join(map(str, self.budgets)),
             "columns": ",".join(self.columns),
             "against": self.against,
+            "keep": f"{self.keep:.12g}" if self.keep else "",
             "output": self.output.name if self.output else "",
             "store": "" if Path(self.store) == store_path() else str(self.store),
         }
@@ -122,6 +123,7 @@ def write_report(
     report, store = report_for(registry, request.output), Store(request.store)
     with store.held():
         info, frame = finished(store, request.run, request.data, request.learners)
+        info = info.keeping(request.keep)
         if request.budgets:  # as if the suite had named these alone
             budgets = tuple(map(str, request.budgets))
             uses = tuple(replace(use, budgets=budgets, caps=()) for use in info.datasets)
@@ -213,7 +215,7 @@ METHODS = {
     "audits": "Cost is the mean price per row of what was bought and evaluated{accounting}; bills "
     "were audited by replaying predictions with unpaid values replaced (settings: {audits}).",
     "reference": "A saving is {reference}'s cost divided by the learner's, both at the cheapest "
-    f"point that is sure to keep {SHARE:.0%} of {{reference}}'s best quality, by a one-sided "
+    f"point that is sure to keep {{keep}} of {{reference}}'s best quality, by a one-sided "
     f"{CONFIDENCE} bound of the paired difference on validation, joint at {JOINT_LEVEL:.0%} for "
     "the points of a learner.",
     "intervals": "Intervals ({intervals}) and ties are from a paired bootstrap over queries, "
@@ -240,7 +242,7 @@ def _facts(
     repeats = len(folds) * len(seeds)
     over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
     datasets = {use.name: uses_of(info, use.name) for use in info.datasets}
-    drawn = {name: _drawn_by_seed(uses) for name, uses in datasets.items()}
+    drawn = {name: drawn_by_seed(uses) for name, uses in datasets.items()}
     settings = frame.loc[frame["status"] == "ok"].drop_duplicates(["dataset", "learner", "params"])
     audits = settings["audit"].astype(object).replace("", "declared").value_counts().sort_index()
     rows, training, same = (
@@ -265,20 +267,9 @@ def _facts(
         else "the reference" * any(references),
         "intervals": CONFIDENCE,
         "student": ", and from Student's distribution over repeats" if repeats > 1 else "",
+        "keep": percent(info.keep),
         "against": against,
     }
-
-
-def _drawn_by_seed(uses: Sequence[DatasetUse]) -> str:
-    """Return what each seed draws of a data set: its "rows", its "training" and validation rows,
-    or "" for nothing."""
-    by_fold: dict[object, set[str]] = {}
-    for use in uses:
-        by_fold.setdefault(use.fold, set()).add(use.fingerprint)
-    drawn = [prints for prints in by_fold.values() if len(prints) > 1]
-    # the last half of a fingerprint is that of the test rows
-    redrawn = any(len({text[-32:] for text in prints}) > 1 for prints in drawn)
-    return "rows" if redrawn else "training" if drawn else ""
 
 
 def _data(name: str, use: DatasetUse) -> str:

@@ -15,7 +15,6 @@ from bench_core.errors import UsageError, option, shortened
 from bench_core.leaderboard.assembly import audit_mark, likely, pick, pick_at, trials_of
 from bench_core.leaderboard.board import (
     NOTHING,
-    SHARE,
     Answer,
     Pick,
     Saved,
@@ -131,15 +130,16 @@ class Choice(Draws):
     """The answers of one data set of a run at any limits, by its primary or another metric."""
 
     def usual(self, learner: str = "") -> Answers:
-        """Return the answers at the least cost that keeps ``SHARE`` of the reference's quality; at
-        any cost, with the reason, if none is measured or the ``learner`` has no such point. Of
-        total costs, the least is the answer."""
+        """Return the answers at the least cost that keeps the run's share of the reference's
+        quality; at any cost, with the reason, if none is measured or the ``learner`` has no such
+        point. Of total costs, the least is the answer."""
         if self.metric.in_money:
             return self.at(NO_LIMIT)
-        kept = self.at(Target(SHARE))
+        share = Target(self.info.keep)
+        kept = self.at(share)
         if any(one.sure and learner in ("", one.learner) for one in kept.found):
             return kept
-        why = self.why_not(Target(SHARE), learner)
+        why = self.why_not(share, learner)
         free = self.at(NO_LIMIT)
         if not free.found:
             return free

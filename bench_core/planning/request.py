@@ -26,7 +26,7 @@ from bench_core.option_fields import (
     whole_number,
     whole_numbers,
 )
-from bench_core.results.budgets import as_caps
+from bench_core.results.budgets import SHARE, as_caps, parsed_share
 
 if TYPE_CHECKING:
     from bench_core.costs.cost_file import CostFile
@@ -92,6 +92,12 @@ CAPS = Form(
     as_caps,
     lambda value: isinstance(value, int | float) and value > 0,
     many=True,
+)
+KEPT = Form(
+    "a share, such as 95% or 0.95",
+    "SHARE",
+    parsed_share,
+    lambda value: isinstance(value, int | float) and 0 < value <= 1,
 )
 EXECUTOR = Form(
     "local, inline, dask, dask=tcp://HOST:PORT or dask=MODULE:CLUSTER", "WHERE", fits=_is_executor
@@ -169,6 +175,12 @@ class RunRequest(TableOptions, _DataChoice):
         "",
         "Learner that savings are measured against; it joins every board. Default, also where it "
         "does not apply: the suite's, else an imported model, gbrt or best-single, if it is run.",
+    )
+    keep: float = declared(
+        SHARE,
+        "Share of the reference's best quality that the answer is sure to keep, such as 95%.",
+        KEPT,
+        usual=f"{SHARE:.0%}",
     )
     profile: str = declared(
         "", "Amount of work: quick (the default), standard or paper (as in the papers)."

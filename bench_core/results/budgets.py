@@ -17,6 +17,9 @@ KINDS = (*COLUMNS,)
 KEEP = "keep"
 """Kind of a target relative to the reference's best quality."""
 
+SHARE = 0.99
+"""Share of the reference's best validation quality that answers keep by default."""
+
 CAP = "cap"
 """Only name in the ``point`` of results under a cap; reserved."""
 
@@ -109,8 +112,7 @@ def limits_of(
     if budget is None and kind != KINDS[0]:
         raise UsageError(f"{option('budget_kind', kind)} needs a {option('budget')}")
     if keep is not None:
-        with blaming(option("keep")):
-            return (Target(_share(str(keep).strip())),)
+        return (Target(as_share(keep)),)
     if quality is not None:
         return (Target(_quality(quality), "quality"),)
     if budget is None:
@@ -133,14 +135,21 @@ def limit_of(
     return next(iter(limits), None)
 
 
-def _share(text: str) -> float:
+def as_share(keep: float | str) -> float:
+    """Convert ``0.95`` or ``"95%"`` to the fraction of a quality to keep. Raises UsageError."""
+    text = str(keep).strip()
     try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        share = parsed_share(text)
     except ValueError:
         share = math.nan
     if not 0 < share <= 1:
-        raise UsageError(f"{text!r} is not a share: write 99% or 0.99")
+        raise UsageError(f"{option('keep')}: {text!r} is not a share: write 99% or 0.99")
     return share
+
+
+def parsed_share(text: str) -> float:
+    """Convert the text of a share. Raises ValueError."""
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
 def _quality(quality: float | str) -> float:

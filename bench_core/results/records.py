@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.error_costs import Matrix
 from bench_core.data import Task
+from bench_core.results.budgets import SHARE
 from bench_core.splits import Note
 
 COSTS = ("feature_cost", "evaluation_cost", "cost", "cost_max")
@@ -367,6 +368,15 @@ class RunInfo(RunRecord):
     def stand_in(self) -> bool:
         """True if any of its data sets is a stand-in."""
         return any(use.stand_in for use in self.datasets)
+
+    @property
+    def keep(self) -> float:
+        """Share of the reference's quality that answers keep."""
+        return float(self.request.get("keep") or SHARE)
+
+    def keeping(self, share: float) -> Self:
+        """Return the run as if it had named this share; 0 leaves its own."""
+        return replace(self, request={**self.request, "keep": share}) if share else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from bench_core.serving.policy_program import PolicyProgram, ServedProgram
 from bench_core.serving.program import Program
 from bench_core.serving.row_state import Answer, FeatureNeeds
 
-Watch = Callable[[int, Any, float, FloatArray], None]
+Watch = Callable[[int, Any, float, FloatArray, Sequence[int]], None]
 """Function that a walk of one row calls after each step, with the step's number, the answer if the
-row ended there, its cost so far, and the score (K,) that the step's gate compares."""
+row ended there, its cost so far, the score (K,) that the step's gate compares, and the features
+that a cap forbade."""
 
 _AMONG = {
     "rank": "the {v:.6g} best documents that are left of its query",
@@ -70,6 +71,11 @@ def plain(scores: FloatArray) -> Any:
     return float(scores[0]) if scores.ndim == 1 else scores[0].copy()
 
 
+def _rounded(cost: float) -> float:
+    """Return a difference of two costs without the digits that are errors of rounding."""
+    return float(f"{cost:.12g}")
+
+
 def _short(score: Any) -> str:
     return np.array2string(np.asarray(score), precision=4)
 
@@ -81,13 +87,16 @@ class Record:
     def __init__(self, requested: Sequence[str], needs: FeatureNeeds) -> None:
         self.requested, self.needs, self.steps = requested, needs, list[ExplainedStep]()
         self.features: list[int] = []
+        self.refused: Sequence[int] = ()  # by a cap
         self.gated: FloatArray | None = None
         self._columns, self._spent = 0, 0.0
 
-    def watch(self, step: int, score: Any, spent: float, gated: FloatArray) -> None:
+    def watch(
+        self, step: int, score: Any, spent: float, gated: FloatArray, refused: Sequence[int]
+    ) -> None:
         """Add a step."""
-        bought = tuple(self.requested[self._columns :])
-        self.steps.append(ExplainedStep(step, bought, spent - self._spent, score))
+        bought, self.refused = tuple(self.requested[self._columns :]), refused
+        self.steps.append(ExplainedStep(step, bought, _rounded(spent - self._spent), score))
         self._columns, self._spent, self.gated = len(self.requested), spent, gated
 
     def explained(self, answer: Answer, program: ServedProgram, cap: str) -> Explanation:
@@ -98,22 +107,31 @@ class Record:
         elif not isinstance(program, Program):
             why = _end_of_policy(program, self.requested, " within the rest of the cap" * bool(cap))
             left = {*program.features.tolist()}.difference(self.features)
-            price = min((self._price([feature]) for feature in left), default=0.0)
+            price = min((self.price([feature]) for feature in left), default=0.0)
             why += self._refused("the cheapest one left costs", price)
         else:
             why = _end(program, answer, self.gated)
             step = program.steps[answer.step]
             if step.gate != "always" and (next_step := max(step.then, step.otherwise)) >= 0:
-                price = self._price(program.features_of([program.steps[next_step]]).tolist())
+                price = self.price(program.features_of([program.steps[next_step]]).tolist())
                 why += self._refused(f"the purchases of step {next_step} cost at most", price)
         if self.steps:  # a policy pays for its last decision, too
             last = self.steps[-1]
-            self.steps[-1] = replace(last, cost=last.cost + answer.spent - self._spent)
+            self.steps[-1] = replace(last, cost=_rounded(last.cost + answer.spent - self._spent))
         return Explanation((*self.steps,), answer, why)
 
-    def _price(self, features: Iterable[int]) -> float:
+    def price(self, features: Iterable[int]) -> float:
         """Return the price of features beyond those that the row has, NaN if it is unknown."""
         return self.needs.price_beyond(self.features, features)
+
+    def beyond_cap(self, columns: Sequence[str], cap: str) -> str:
+        """Return that the purchase of the refused features, of these columns, would exceed a cap,
+        in words."""
+        if not (price := self.price(self.refused)) > 0:
+            return f"the next purchase or evaluation would exceed {cap}"
+        means, prices = " at mean prices" * bool(self.needs.by_row), self.needs.prices
+        more = " and evaluations" * (prices is not None and prices.split + prices.tree > 0)
+        return f"{', '.join(columns)} for {price:.6g}{means}{more} would exceed {cap}"
 
     def _refused(self, what: str, price: float) -> str:
         """Return the price of purchases that the row declined, in words; "" without a price."""

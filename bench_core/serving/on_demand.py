@@ -158,7 +158,7 @@ class RowWalk:
                     rows.end_capped(i, splits, trees)
                     if watch is not None:
                         paid = float(self._bill(rows, purchases, queries, costs)[i])
-                        watch(number, None, paid, rows.score[i])
+                        watch(number, None, paid, rows.score[i], purchases[i].refused)
             here = np.array([i for i in there if within[i]], dtype=np.int64)
             if len(here) == 0:
                 continue
@@ -176,7 +176,7 @@ class RowWalk:
             if watch is not None:
                 paid = float(self._bill(rows, purchases, queries, costs)[0])
                 score = plain(answers(program, rows, boundaries))
-                watch(number, score, paid, rows.score[0].copy())
+                watch(number, score, paid, rows.score[0].copy(), ())
         scores = answers(program, rows, boundaries)
         spent = self._bill(rows, purchases, queries, costs)
         by_row = scores.tolist() if scores.ndim == 1 else [*scores]

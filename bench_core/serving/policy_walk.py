@@ -101,7 +101,7 @@ class PolicyWalk:
             if watch is not None and (asks or not rows.steps.any()):
                 now = self._answers(rows, queries, costs)
                 score = plain(now.scores)
-                watch(int(now.step[0]), score, float(now.spent[0]), np.atleast_1d(score))
+                watch(int(now.step[0]), score, float(now.spent[0]), np.atleast_1d(score), ())
         answers = self._answers(rows, queries, costs)
         scores = answers.scores.tolist() if answers.scores.ndim == 1 else [*answers.scores]
         how = np.where(answers.capped, "cap", "end").tolist()

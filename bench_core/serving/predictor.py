@@ -184,7 +184,8 @@ class Predictor:
         if limit is None:
             return record.explained(answer, self.program, "")
         amount = min(inf if given is None else given for given in (cap, self.cap))
-        why = f"the next purchase or evaluation would exceed the cap of {amount:.6g}"
+        refused = [self._raw.names[c] for c in self._raw.of(record.refused)]
+        why = record.beyond_cap(refused, f"the cap of {amount:.6g}")
         if amount < self.least_cap:
             why = f"the cap of {amount:.6g} is below {self.least_cap:.6g}, the price of any answer"
         return record.explained(answer, self.program, why)

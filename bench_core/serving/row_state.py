@@ -324,6 +324,7 @@ class RowPurchases:
     bits: int = 0  # a set of sensors
     features: dict[int, None] = field(default_factory=dict)  # keys, in the order asked for
     sensors: list[int] = field(default_factory=list)
+    refused: tuple[int, ...] = ()  # features that the cap forbade last
 
     @property
     def price(self) -> float:
@@ -340,7 +341,7 @@ class RowPurchases:
         """Buy the sensors of features. Returns the newly readable features in increasing order;
         None, without a purchase, if the cap forbids it. A metered sensor is bought while money is
         left."""
-        needs, bits, count = self.needs, self.bits, len(self.sensors)
+        needs, bits, count, wanted = self.needs, self.bits, len(self.sensors), tuple(wanted)
         mates: set[int] = set()
         for f in wanted:
             for s in needs.sensors[f]:
@@ -349,7 +350,7 @@ class RowPurchases:
                     self.sensors.append(s)
             mates |= needs.mates[f]
         if not self.affords(splits, trees, needs.metered.intersection(self.sensors[count:])):
-            self.bits = bits
+            self.bits, self.refused = bits, wanted
             del self.sensors[count:]
             return None
         new = sorted(m for m in mates if m not in self.features and not needs.bits[m] & ~self.bits)

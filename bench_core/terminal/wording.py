@@ -49,6 +49,11 @@ def cost(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
 
 
+def percent(share: float) -> str:
+    """Format a share as ``99%`` or ``99.5%``."""
+    return f"{share * 100:.6g}%"
+
+
 def p_value(p: float, bounded: bool = False) -> str:
     """Format a p-value: four decimals, after ``<`` if it is below them or an upper bound."""
     if math.isnan(p):

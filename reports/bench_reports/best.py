@@ -103,7 +103,8 @@ def command(
     """Show the best learner and setting of RUN, and the command that trains it.
 
     With a budget it is the best within it; with a quality the cheapest that is sure to reach it.
-    The default is the model of the board's conclusion: sure to keep 99% of the reference's quality.
+    The default is the model of the board's conclusion: sure to keep 99% of the reference's quality,
+    or the share that the run named.
     If no saving is measured, it is the best at any cost.
     """
     from bench_core.leaderboard.reports import finished
@@ -117,7 +118,8 @@ def command(
     require("learner of this run", [learner] if learner else (), {*frame["learner"]})
     for name in named_datasets(frame, datasets):
         choice = Choice(info, Store(store), frame, name, metric or "")
-        conclusions = concluded(choice) if not (limits or metric or learner) else []
+        whole = not (metric or learner)
+        conclusions = concluded(choice, limits[0] if limits else None) if whole else []
         parts += conclusions
         answers = [choice.at(limit) for limit in limits] or [choice.usual(learner)]
         if learner:
@@ -137,12 +139,17 @@ def command(
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
 
-def concluded(choice: Choice) -> list[str]:
-    """Return the conclusion of the board, as it is printed there."""
+def concluded(choice: Choice, limit: Limit | None) -> list[str]:
+    """Return the conclusion of the board at a share to keep (None: the run's), as it is printed
+    there; nothing at another limit."""
     from bench_core.leaderboard.assembly import boards
     from bench_core.leaderboard.conclusion import conclusion
+    from bench_core.results.budgets import KEEP
 
-    shown = boards(choice.info, choice.frame, choice.store)
+    if limit is not None and limit.kind != KEEP:
+        return []
+    info = choice.info.keeping(limit.amount) if limit else choice.info
+    shown = boards(info, choice.frame, choice.store)
     return [wrapped(" ".join(conclusion(board)), console().width) for board in shown if board.rows]
 
 
@@ -245,7 +252,7 @@ def model_of(
 ) -> Iterator[str]:
     """Yield the results, setting and purchases of the answer, and the commands that train it."""
     from bench_core.leaderboard.bought_sensors import purchases, sentences
-    from bench_core.results.budgets import CONSTANT
+    from bench_core.results.budgets import CONSTANT, Target
     from bench_core.results.store import Store
 
     info = choice.info
@@ -253,7 +260,9 @@ def model_of(
     yield from filter(None, [choice.rare_class(answer)])
     yield from (f"{answer.learner}: best at {setting.short}" for setting in answer.pick.settings)
     bought = purchases(Store(store), info.run, answer.points)
-    yield from sentences(bought, answer.limit, learner)
+    yield from sentences(
+        bought, None if answer.limit == Target(info.keep) else answer.limit, learner
+    )
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = answer.limit.amount if answer.limit.kind == "cap" else 0.0

@@ -48,6 +48,8 @@ TESTS = (
     "intervals and p are Student's, paired over repeats with rows of their own",
 )
 """The test with one repeat, with repeats on the same rows, and with rows of their own."""
+SHARED = "rows that several seeds share make intervals and p too small (Nadeau and Bengio, 2003)"
+"""Caution if each seed draws its own test rows."""
 DATA = ("{}", "{} and repeats", "repeats")
 """Units of a test, by the same cases."""
 
@@ -194,10 +196,10 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
     lines = ["% needs \\usepackage{booktabs}"]
     for k, block in enumerate(parts):
         if isinstance(block, Table):
-            test = next((line for line in map(str, parts[k + 1 :]) if line in TESTS), "")
+            below = [line for line in map(str, parts[k + 1 : k + 3]) if line in (*TESTS, SHARED)]
             words = [
                 block.title,
-                f"{test[:1].upper()}{test[1:]}",
+                *(f"{line[:1].upper()}{line[1:]}" for line in below),
                 f"p: two-sided; adjusted by Holm over {count(len(block.rows), 'comparison')}; "
                 "alike: the probability of a difference below "
                 f"{interest:.3g} of the better quality",
@@ -238,7 +240,12 @@ def _answer(
 ) -> Iterator[Table | str]:
     """Yield the pairs of a data set within a limit as a table, with sentences; ``records`` gets a
     row of a file for each."""
-    from bench_core.leaderboard.draws import primary_metric, reference_of, uses_of
+    from bench_core.leaderboard.draws import (
+        drawn_by_seed,
+        primary_metric,
+        reference_of,
+        uses_of,
+    )
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
     from bench_core.statistics.repeats import on_same_rows
@@ -255,6 +262,8 @@ def _answer(
     yield Table(TITLES, [*map(_row, pairs)], "", TITLES[2:], title=title)
     kind = 0 if len(repeats) == 1 else 1 if len(on_same_rows(repeats)) == 1 else 2
     yield TESTS[kind]
+    if kind == 2 and drawn_by_seed(uses_of(info, dataset)) == "rows":
+        yield SHARED
     if others:
         yield f"{dataset}: no result of {listed(others)} {at}"
     for pair in pairs:

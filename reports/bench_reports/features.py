@@ -97,7 +97,7 @@ def command(
             continue
         if answers.reason:
             note(f"{name}: {answers.reason}")
-        conclusions = concluded(choice) if limit is None and not learner and output is None else []
+        conclusions = concluded(choice, limit) if not learner and output is None else []
         if conclusions:
             console().out("\n".join(conclusions), highlight=False)
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import SHARE, Board, Row, notice
+from bench_core.leaderboard.board import Board, Row, notice
 from bench_core.leaderboard.columns import (
     FEATURES,
     QUALITY,
@@ -36,7 +36,16 @@ from bench_core.planning.request import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import CHEAPER, cost, count, counted, listed, quality, run_line
+from bench_core.terminal.wording import (
+    CHEAPER,
+    cost,
+    count,
+    counted,
+    listed,
+    percent,
+    quality,
+    run_line,
+)
 from bench_reports.page_data import by_chance, json_text, lost_rows, page_data, unit_of
 from bench_reports.palette import css
 from bench_reports.panels import Panel, Panels
@@ -344,7 +353,7 @@ def overview(boards: Sequence[Board]) -> Overview:
     caption = f"Cost per row of each learner's model, in brackets its {' or '.join(lost)}."
     caption += " Bold: what bench best names."
     if any(text.endswith("?") for row in rows for text, _ in row.cells):
-        caption += f" ?: not sure to keep {SHARE:.0%}."
+        caption += f" ?: not sure to keep {percent(shown[0].keep)}."
     if means:
         caption += f" Mean rank: by {ranked_by(boards)}."
     return Overview([one_line(board.dataset) for board in shown], rows, caption)

@@ -23,7 +23,7 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standing
+from bench_core.leaderboard.board import Board, Pick, Row, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
@@ -31,7 +31,7 @@ from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.operating_points import Criterion, caps_of
 from bench_core.statistics import CONFIDENCE
-from bench_core.terminal.wording import cost, quality, saving
+from bench_core.terminal.wording import cost, percent, quality, saving
 from bench_reports.palette import COLOURS, DASHES, MARKS, look
 
 if TYPE_CHECKING:
@@ -257,12 +257,12 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
     answer, reference = board.answer, board.reference_row
     if answer is None or reference is None or not charts:
         return {"opens": len(charts[0].places) if charts else 0}
-    target = share_of(reference.best.quality, SHARE, board.higher_is_better)
+    target = share_of(reference.best.quality, board.keep, board.higher_is_better)
     sure = [row for row in board.rows if row.cheap and not row.saved.lost]
     return {
         "opens": int(np.searchsorted(charts[0].places, affordable(answer.cheap.valid_cost))),
         "keeps": {
-            "name": f"{SHARE:.0%} of {one_line(board.reference)}",
+            "name": f"{percent(board.keep)} of {one_line(board.reference)}",
             "y": shown(quality, target),
             "at": {
                 learners.index(row.learner): [

@@ -14,11 +14,11 @@ from bench_core.datasets.cautions import joined
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import (
     FALLS,
-    LOST,
     OVER,
     UNREACHABLE,
     Board,
     Row,
+    lost_below,
     notice,
 )
 from bench_core.leaderboard.columns import (
@@ -51,7 +51,7 @@ from bench_core.terminal.tables import (
     wrapped,
     write_text,
 )
-from bench_core.terminal.wording import count, half, quality, rank_range, run_line
+from bench_core.terminal.wording import count, half, percent, quality, rank_range, run_line
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _parts(
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
     if any(board.saves for board in boards):
-        yield "Another share: bench best --keep 95%.", "dim"
+        yield "Another share: bench report --keep 95%.", "dim"
     if ranks := rank_table(boards, width):
         yield "", ""
         yield ranks
@@ -202,8 +202,9 @@ def own_marks(board: Board, row: Row) -> list[str]:
 
 def meaning_of(mark: str, board: Board) -> str:
     """Return the meaning of a mark, "" if its words say it."""
-    if mark == f"below {LOST:.0%}":
-        return lost_words(LOST, board.reference, board.metric)
+    least = lost_below(board.keep)
+    if mark == f"below {percent(least)}":
+        return lost_words(least, board.reference, board.metric)
     return next((words for start, words in MEANINGS.items() if mark.startswith(start)), "")
 
 

@@ -2,10 +2,11 @@
 
 import csv
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_reports.compare import FIRST, TESTS, TITLES, _sentences, as_latex
+from bench_reports.compare import FIRST, SHARED, TESTS, TITLES, _sentences, as_latex
 from helpers.commands import QUICK
 
 import bench_core
@@ -199,7 +200,11 @@ def test_a_difference_below_what_is_shown_is_signed_in_latex_too():
 def test_seeds_that_draw_splits_are_judged_by_student(bench):
     run = ("run", "--data", "breast-cancer", "-l", "constant,gbrt", "--set", "gbrt.trees=3")
     assert bench(*run, "--seeds", "0,1").status == 0
-    assert f"\n{TESTS[2]}\n" in bench("compare", "constant", "gbrt", "--budget", "inf").out
+    pair = ("compare", "constant", "gbrt", "--budget", "inf")
+    assert f"\n{TESTS[2]}\n{SHARED}\n" in bench(*pair).out
+    bench(*pair, "-o", "pairs.tex").ok()
+    assert f"{SHARED[1:]}." in Path("pairs.tex").read_text()
+    assert "note: each seed draws its own rows; those that several share" in bench("report").words
     methods = bench("report", "--methods").out
     assert "Each seed draws its own rows of breast-cancer." in methods
     assert "rows that several seeds share" in methods

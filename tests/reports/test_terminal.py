@@ -226,7 +226,7 @@ def test_baselines_stand_below_a_rule_and_the_order_is_explained(board):
 
 
 def test_after_the_legend_the_command_of_another_share_is_named(board):
-    assert shown(board)[-1] == "Another share: bench best --keep 95%."
+    assert shown(board)[-1] == "Another share: bench report --keep 95%."
     nothing = [replace(row, cheap=NOTHING) for row in board.rows]
     assert not any("--keep" in line for line in shown(replace(board, rows=tuple(nothing))))
 

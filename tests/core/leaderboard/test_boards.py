@@ -78,7 +78,11 @@ def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
         for name, uses in (("same", same), ("redrawn", redrawn), ("folds", folds))
     }
     said = ("all 2 seeds have the same rows: repeats differ only by the randomness of learners",)
-    assert notes == {"same": said, "redrawn": (), "folds": said}
+    drawn = (
+        "each seed draws its own rows; those that several share make intervals too narrow "
+        "(Nadeau and Bengio, 2003)",
+    )
+    assert notes == {"same": said, "redrawn": drawn, "folds": said}
 
 
 def test_repeats_that_are_all_equal_are_said_to_be_such():
@@ -189,7 +193,7 @@ def test_keeping_the_quality_in_some_repeats_only_is_no_saving_but_said():
         made += example.rows("d", "miser", {}, [({"trees": 1}, quality, 3.0)], seed=seed)
     (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
     assert not row(board, "miser").cheap
-    assert board.marks_of(row(board, "miser")) == ("99% in 1 of 2",)
+    assert board.marks_of(row(board, "miser")) == ("sure in 1 of 2",)
 
 
 def test_one_trial_refused_by_the_audit_marks_the_learner():

@@ -201,7 +201,7 @@ def test_where_rows_are_too_few_the_likeliest_is_named_with_its_probability():
     dear = row("l1", likely=Likely(pick(0.8, 50.0), 0.94, 1.1))  # costs more than the reference
     assert said(GBRT, likely, doubtful, dear, checked=(60, "rows"))[:2] == (
         "No other learner is sure to keep 99% of gbrt's accuracy: 60 validation rows are too few "
-        "(about 900 would do).",
+        "(about 900 would do: 15 times the data).",
         LIKELY,
     )
     assert said(GBRT, doubtful, checked=(60, "rows"))[1:] == ALONE

@@ -20,11 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from bench_core.data import Queries
 from bench_core.execution.trial import by_group
-from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _FREE, _ends, savings
 from bench_core.leaderboard.draws import NO_LIMIT, Draws
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
-from bench_core.results.budgets import Target
+from bench_core.results.budgets import SHARE, Target
 from bench_core.statistics import LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import (
     FEW,

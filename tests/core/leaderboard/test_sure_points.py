@@ -16,8 +16,8 @@ from helpers.commands import BENCH
 from helpers.levels import of_units_alone
 from scipy import stats
 
-from bench_core.leaderboard.board import SHARE
 from bench_core.metrics.frontier import cheapest, errors_beyond
+from bench_core.results.budgets import SHARE
 from bench_core.results.store import Store
 from bench_core.statistics.bootstrap import Units, errors, errors_needed
 

@@ -175,6 +175,7 @@ def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(mo
     assert {name: value for name, value in asdict(got).items() if value} == {
         "suite": "quickstart",
         "index_base": 1,
+        "keep": 0.99,
         "timeout": 86400.0,
         "audit": "sample",
         "store": str(Path("results/bench.db")),

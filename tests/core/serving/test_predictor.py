@@ -138,7 +138,9 @@ def test_an_explanation_has_purchases_scores_and_the_reason_of_the_end():
     told = model.explain(pd.Series({"a": 1.0, "c": 3.0}), cap=6)
     assert told.steps[1] == ExplainedStep(1, (), 0.0, None)
     assert (told.answer.score, told.answer.spent, told.answer.stopped) == (1.5, 1.75, "cap")
-    assert told.why == "the next purchase or evaluation would exceed the cap of 6"
+    assert told.why == "c for 4 and evaluations would exceed the cap of 6"
+    told = model.explain({"a": 1.0, "c": 3.0}, cap=1.7)
+    assert told.why == "a for 1 and evaluations would exceed the cap of 1.7"
     told = model.explain({"a": 1.0, "c": 3.0}, cap=0.5)
     assert told.why == "the cap of 0.5 is below 1, the price of any answer"
     assert (told.answer.score, told.answer.step) == (-9.0, -1)
