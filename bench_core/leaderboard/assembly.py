@@ -16,6 +16,7 @@ from bench_core.datasets.cautions import joined
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
+    LESS,
     NOTHING,
     SURROGATE,
     UNREACHABLE,
@@ -23,7 +24,6 @@ from bench_core.leaderboard.board import (
     ClassRows,
     CurvePoint,
     Failure,
-    Likely,
     Measure,
     Pick,
     Row,
@@ -32,13 +32,14 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, drawn_by_seed, uses_of
+from bench_core.leaderboard.picks import audit_mark, likely, pick, pick_at, trials_of
 from bench_core.leaderboard.rare_class import class_rows
+from bench_core.leaderboard.selection import Choice
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.operating_points import search_marks
-from bench_core.results.records import AUDITS, DatasetUse
+from bench_core.results.records import DatasetUse
 from bench_core.splits import CAUTION, ORACLE, SAMPLE, SPLITS, STAND_IN
-from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import DRAWS
 from bench_core.statistics.split_shift import falling
 from bench_core.terminal.wording import count, listed, settings
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-
-LEAST_CHANCE = 0.005
-"""Below this a likeliest point is not shown."""
 
 CELLS = 24
 """Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
@@ -71,13 +69,13 @@ def boards(
     present = [str(name) for name in frame["dataset"].unique()]
     planned = [use.name for use in info.datasets]
     return [
-        _board(Draws(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
+        _board(Choice(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
         for name in dict.fromkeys([*planned, *present])
         if name in present and (not datasets or name in datasets)
     ]
 
 
-def _board(draws: Draws, more: Sequence[Budget]) -> Board:
+def _board(draws: Choice, more: Sequence[Budget]) -> Board:
     """Return the board of a data set, with standings also at ``more`` budgets."""
     info, metric, first = draws.info, draws.metric, draws.trials.iloc[0]
     uses = uses_of(info, draws.dataset)
@@ -141,7 +139,14 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
         constant=constant,
         constant_class=_class_of(constant.quality, uses) if metric.name == "accuracy" else "",
     )
-    return replace(board, classes=_classes(draws, board, chosen))
+    less = None
+    if board.answer is not None and board.answer is board.reference_row and board.keep > LESS:
+        less = draws.at(Target(LESS)).of()
+    return replace(
+        board,
+        classes=_classes(draws, board, chosen),
+        less=less if less and less.learner != board.reference else None,
+    )
 
 
 def constant_pick(draws: Draws) -> Pick:
@@ -270,31 +275,6 @@ def budgets_of(use: DatasetUse, curve: Sequence[CurvePoint]) -> tuple[Budget, ..
     return default_budgets(max(price if price < whole else 0, CHEAPEST * whole), whole)
 
 
-def pick(draws: Draws, chosen: Chosen, k: int) -> Pick:
-    """Return a learner's chosen points; ``NOTHING`` if a repeat has none."""
-    rows = chosen.row[draws.there[:, k], k]
-    if (rows < 0).any():
-        return NOTHING
-    observed = chosen.quality[:, :, :1]
-    observed = np.where(np.isnan(observed), chosen.held[:, :, :1], observed)
-    return pick_at(draws, rows, draws.names[k], float(draws.mean(observed)[k]))
-
-
-def pick_at(draws: Draws, rows: IntArray, name: str, quality: float | None = None) -> Pick:
-    """Return the mean over rows, one of each repeat, with the settings of a learner's trials."""
-    params, points = draws.settings
-    tests, costs = draws.test(rows)
-    cost, valid = (float(figures.mean()) for figures in draws.valid(rows))
-    return Pick(
-        quality=float(tests.mean()) if quality is None else quality,
-        cost=float(costs.mean()),
-        choices=tuple((points[k], params[k]) for k in rows),
-        varied=draws.varied.get(name, frozenset()),
-        valid_quality=valid,
-        valid_cost=cost,
-    )
-
-
 def _rows(
     draws: Draws,
     use: DatasetUse,
@@ -340,25 +320,6 @@ def _rows(
         )
 
 
-def trials_of(draws: Draws, learner: str) -> pd.DataFrame:
-    """Return the trials of a learner."""
-    return draws.trials[draws.trials["learner"] == learner]
-
-
-def likely(draws: Draws, chosen: Chosen, k: int) -> Likely | None:
-    """Return the points of a learner that is not sure in some repeat; None where they are unlikely
-    or unknown."""
-    beyond = chosen.errors[draws.there[:, k], k]
-    points = pick(draws, chosen, k)
-    if not points or np.isnan(beyond).any():
-        return None
-    probability = float(np.mean([0.5 * math.erfc(-one / math.sqrt(2)) for one in beyond.tolist()]))
-    if probability < LEAST_CHANCE:
-        return None
-    worst = float(beyond.min())
-    return Likely(points, probability, (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf)
-
-
 def _curve(draws: Draws, learner: str) -> tuple[CurvePoint, ...]:
     """Return the steps of a learner's curve."""
     budgets, rows = draws.curve(learner)
@@ -372,14 +333,6 @@ def _marks(points: pd.DataFrame, rows: IntArray) -> tuple[str, ...]:
         return ()
     cells = points["marks"].iloc[rows[rows >= 0]].dropna()
     return tuple(sorted({mark for cell in cells for mark in str(cell).split(", ") if mark}))
-
-
-def audit_mark(own: pd.DataFrame) -> str:
-    """Return the weakest audit of a learner's trials."""
-    audits = {str(word) for word in own.loc[own["status"] == "ok", "audit"].dropna()} - {""}
-    if "failed" in audits:
-        return "failed in part"
-    return min(audits, key=AUDITS.index, default="declared")
 
 
 def one_split_for_all(

@@ -34,11 +34,17 @@ def lost_below(share: float) -> float:
     return max(2 * share - 1, 0.01)
 
 
+LESS = 0.95
+"""Share at which a board that finds no saving names one."""
+
 CHEAPEST = 0.01
 """Areas and budgets begin no lower than this share of the cost of the reference's best point."""
 
 ABOUT_AS_LIKELY = 0.1
 """Models whose probabilities differ by no more are about as likely to keep a quality."""
+
+WORTH = 1.01
+"""A saving that is not sure is named if it is larger."""
 
 RANK = "quality rank"
 """Name of the column of ranks, in every format."""
@@ -318,6 +324,7 @@ class Board:
     constant: Pick = NOTHING  # the best constant answer, which buys nothing
     constant_class: str = ""  # its label, "" if unknown
     classes: tuple[ClassRows, ...] = ()  # of a classifier, if stored
+    less: Answer | None = None  # the one at ``LESS``, if the reference is the answer
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
@@ -404,7 +411,7 @@ class Board:
         return [
             row
             for row in self.rows
-            if row.likely and row.probability > 0.5 and float(cost(row.model.cost)) < paid
+            if row.likely and row.probability > 0.5 and float(cost(row.model.cost)) < paid / WORTH
         ]
 
     @property

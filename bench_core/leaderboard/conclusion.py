@@ -19,6 +19,8 @@ from bench_core.data import Task
 from bench_core.datasets.cautions import FEW_UNITS
 from bench_core.errors import one_line, option
 from bench_core.leaderboard.board import (
+    LESS,
+    Answer,
     Board,
     Pick,
     Row,
@@ -344,6 +346,17 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     at = cost(reference.cheap.cost)
     at = "at its best" if at == cost(reference.best.cost) else f"at {at}"
     yield f"bench best names {reference.learner} {at}."
+    if board.less:
+        yield _less(board, board.less)
+
+
+def _less(board: Board, answer: Answer) -> str:
+    """Return the sentence on the answer at a lower share of quality."""
+    saved = f", {saving(answer.saving)} cheaper" * math.isfinite(answer.saving)
+    reached = _reached(board, answer.cheap).replace(" test rows", "")
+    interval = in_brackets(answer.saved.interval, saving) * bool(saved)
+    words = f"{_paid(board, answer.cheap)} and {reached}{saved}{interval}"
+    return f"With {option('keep', percent(LESS))}, {answer.learner} {words}."
 
 
 def _likely_ones(likely: Sequence[Row]) -> list[Row]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.errors import UsageError, option, shortened
-from bench_core.leaderboard.assembly import audit_mark, likely, pick, pick_at, trials_of
 from bench_core.leaderboard.board import (
     NOTHING,
     Answer,
@@ -25,6 +24,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.leaderboard.picks import audit_mark, likely, pick, pick_at, trials_of
 from bench_core.leaderboard.rare_class import class_rows, rare_class
 from bench_core.metrics import parse_metric
 from bench_core.results.budgets import KEEP, Budget, Limit, Target, limit_words

@@ -78,6 +78,8 @@ def show(table: Table, to: Console) -> None:
         return
     from rich.text import Text
 
+    if table.title:
+        to.print(Text(one_line(table.title), style="bold"))
     if fits(table, to.width):
         _show_framed(table, to, _widths(table, _room(table, to.width)))
     else:
@@ -144,9 +146,6 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int]) -> None:
     from rich.text import Text
 
     framed = Framed(
-        title=Text(one_line(table.title)) if table.title else None,
-        title_justify="left",
-        title_style="bold",
         box=box.SIMPLE_HEAD,
         padding=(0, GAP - 1, 0, 0),  # the box itself adds one
         pad_edge=False,
@@ -177,8 +176,6 @@ def _show_records(table: Table, to: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    if table.title:
-        to.print(Text(one_line(table.title), style="bold"))
     for row, style in table.styled_rows():
         to.print(Text(one_line(row[0]), style=style or "bold"))
         for title, cell in zip(table.titles[1:], row[1:], strict=True):

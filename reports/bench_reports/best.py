@@ -392,7 +392,7 @@ def _owner(setting: str) -> str:
 
 SAVING = (CHEAPER, f"{CONFIDENCE} interval")
 VALIDATION, RUN = ("validation quality", "validation cost"), ("audit", "repeats")
-"""Titles of columns; "quality" is the metric."""
+"""Titles of columns; "quality" is the metric. Those of a run are shown where rows differ."""
 
 
 def chance(selection: Selection) -> float:
@@ -408,6 +408,9 @@ def selections(shown: Sequence[Selection], titles: Sequence[str], title: str) ->
         metric: CELLS["quality"]
     }
     titles = [name.replace("quality", metric) if name in VALIDATION else name for name in titles]
+    differs = {"audit": len({one.audit for one in shown}) > 1}
+    differs["repeats"] = any(one.repeats < one.of for one in shown)
+    titles = [name for name in titles if differs.get(name, True)]
     rows = [[cells[name](selection) for name in titles] for selection in shown]
     styles = ["" if k or "budget" in titles else "bold green" for k in range(len(rows))]
     right = [name for name in titles if name not in ("budget", "learner", "at", *RUN)]

@@ -38,6 +38,7 @@ from bench_core.leaderboard.conclusion import (
     ranked_by,
 )
 from bench_core.protocols import DIVERGED
+from bench_core.results.budgets import SHARE
 from bench_core.results.operating_points import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
@@ -161,7 +162,7 @@ def _parts(
         yield from ((f"note: {one_line(note)}", "dim") for note in board.notes)
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
-    if any(board.saves for board in boards):
+    if any(board.saves and board.keep == SHARE for board in boards):
         yield "Another share: bench report --keep 95%.", "dim"
     if ranks := rank_table(boards, width):
         yield "", ""

@@ -8,6 +8,7 @@ import pytest
 from bench_core.leaderboard.board import (
     NOTHING,
     UNKNOWN,
+    Answer,
     Board,
     ClassRows,
     Likely,
@@ -180,6 +181,22 @@ def test_bench_best_names_the_reference_at_its_best_if_no_cheaper_point_is_sure(
         "gbrt at its best costs 30.00 and has accuracy 0.9000 on test.",
         "bench best names gbrt at its best.",
     )
+
+
+def test_a_likely_saving_below_a_hundredth_is_not_named():
+    assert not any("Likely" in line for line in said(GBRT, likely("cegb", 26.2, 0.9)))
+    assert any("Likely" in line for line in said(GBRT, likely("cegb", 26.1, 0.9)))
+
+
+def test_where_no_learner_saves_the_answer_at_a_lower_share_is_named():
+    cheaper = Saved(Interval(6.5, 16.8))
+    less = Answer(learner="cegb", audit="", cheap=pick(0.85, 5.0), saving=5.9, saved=cheaper)
+    assert said(GBRT, row("miser"), less=less)[-1] == (
+        "With keep='95%', cegb costs 5.00 per row and has accuracy 0.8500 on test, 5.9x cheaper "
+        "(95%: 6.5x to 16.8x)."
+    )
+    free = replace(less, saving=math.inf, cheap=pick(0.85, 0.0))
+    assert said(GBRT, row("miser"), less=free)[-1].endswith("has accuracy 0.8500 on test.")
 
 
 def test_no_other_learner_keeps_the_quality():

@@ -12,9 +12,10 @@ from helpers.points import frame, rows
 from helpers.valued_run import ValuedRun, right
 from scipy import stats
 
-from bench_core.leaderboard.assembly import boards, likely
+from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.certainty import beaten_by, mean_savings
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws
+from bench_core.leaderboard.picks import likely
 from bench_core.results.budgets import Budget, Target
 from bench_core.statistics.bootstrap import Units, draw, errors_needed
 

@@ -49,6 +49,19 @@ def test_the_answer_comes_first_and_those_whose_point_is_not_sure_last():
     assert [one["test_cost"] for _, one in first.points.iterrows()] == [20]
 
 
+def test_a_board_without_a_saving_has_the_answer_at_a_lower_share():
+    run = ValuedRun()
+    run.answer("gbrt", (10, 100.0))
+    run.answer("cheap", (25, 20.0), (300, 1.0))  # of 1000 wrong
+    (board,) = boards(run.info, run.frame, run)
+    asked = choice_of(run).at(Target(0.95)).of()
+    assert (board.answer.learner, board.less.learner) == ("gbrt", "cheap")
+    assert (board.less.cheap.cost, board.less.saving) == (20, pytest.approx(5))
+    assert (board.less.cheap, board.less.saved) == (asked.cheap, asked.saved)
+    (board,) = boards(run.info.keeping(0.95), run.frame, run)
+    assert (board.answer.learner, board.less) == ("cheap", None)
+
+
 def test_answers_and_boards_agree():
     run = three()
     (board,) = boards(run.info, run.frame, run)
