@@ -139,9 +139,9 @@ def _board(draws: Choice, more: Sequence[Budget]) -> Board:
         constant=constant,
         constant_class=_class_of(constant.quality, uses) if metric.name == "accuracy" else "",
     )
-    less = None
-    if board.answer is not None and board.answer is board.reference_row and board.keep > LESS:
-        less = draws.at(Target(LESS)).of()
+    less, reference = None, board.reference_row
+    if reference is not None and board.answer is reference and board.keep > LESS:
+        less = None if board.totals else draws.at(Target(LESS)).of()
     return replace(
         board,
         classes=_classes(draws, board, chosen),
