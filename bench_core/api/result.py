@@ -20,7 +20,7 @@ from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import FALLS, Board, Standing
 from bench_core.leaderboard.bought_sensors import purchases
 from bench_core.leaderboard.columns import columns as board_columns
-from bench_core.leaderboard.columns import standing_fields
+from bench_core.leaderboard.columns import rule_words, standing_fields
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.draws import primary_metric, reference_of
 from bench_core.leaderboard.pairs import pairs_within, usual_limit
@@ -60,14 +60,7 @@ _Given = tuple[Amount | None, str, float | str | None, float | None]
 SHOWN = ("cost", CHEAPER, f"{CHEAPER} low", f"{CHEAPER} high", "errors", "wrong", "sure", "marks")
 """Columns of a board by default, next to its names and the metric."""
 _NAMES = ["dataset", "learner"]
-LEGEND = (
-    "each row is the cheapest model that is sure to keep the reference's quality, chosen on "
-    "validation; figures are from test"
-)
-METHODS = (
-    "conclusion board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() "
-    "to_latex()"
-)
+METHODS = "conclusion board() at(budgets) best() compare(a, b) curve() features() plot() to_latex()"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -496,7 +489,8 @@ class Result(RunResult):
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
-            legend = "figures are from test" if board.totals else LEGEND
+            rule = f"each row is one model: {rule_words(board)}; "
+            legend = f"{'' if board.totals else rule}figures are from test"
             parts.append(f"<p>{escape(name)}: {legend}; costs are per row{escape(unit)}</p>")
             empty = {"wrong": not board.tested, "errors": not board.totals}
             known = [title for title in SHOWN[:-1] if not empty.get(title)]

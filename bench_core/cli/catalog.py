@@ -58,14 +58,14 @@ def list_command(
       bench list runs                        runs in the store, latest first
       bench list fits                        sizes of fitted models; 'bench remove' deletes them
     """
-    from bench_core.datasets.data_folder import DataFolder
-    from bench_core.planning.resolve_learners import FIRST
-
     if kind == "cache":
         deliver(_cache(), output)
     elif kind in ("runs", "fits"):
         deliver((_runs if kind == "runs" else _fits)(store), output)
     else:
+        from bench_core.datasets.data_folder import DataFolder
+        from bench_core.planning.resolve_learners import FIRST
+
         registry, source = options.registry(plugins, data_dir), DataFolder(data_dir)
         if kind == "learners":
             options.note(

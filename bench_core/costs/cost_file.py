@@ -453,7 +453,11 @@ def _prices(
         where = len(listing.entries)
         listing.groups.append([*range(where, where + len(names_by_row))])
         listing.entries.extend((file.near(name), name, 0.0) for name in names_by_row)
-    cost, shared = columns.arrange(listing, optional=derived)
+    named = any(document.get(key) for key in ("shared", "discounted"))
+    own = derived or named or any(len(group) > 1 for group in listing.groups)
+    priced = [] if own else groups_of(usual_groups, columns.names)
+    stated = {j for group, price in priced if price is not None for j in group}
+    cost, shared = columns.arrange(listing, optional={*derived, *stated})
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
         if not isinstance(value, list):
@@ -469,7 +473,7 @@ def _prices(
     names_of, unit = columns.names, listing.unit or NO_UNIT
     if usual_groups and not own_groups:
         prices = in_groups(cost, usual_groups, names_of, unit=unit)
-        if len(replaced := np.flatnonzero(prices.feature_price() != cost)):
+        if len(replaced := np.flatnonzero((prices.feature_price() != cost) & (cost > 0))):
             few = shortened([names_of[j] for j in replaced.tolist()], 3)
             columns.unused.notes.append(f"prices not used, as a group has its own price: {few}")
     else:
@@ -517,6 +521,22 @@ def in_groups(
     ``a,b,c:5`` or ``hist_*:5``, share one sensor. A group without a cost costs as much as each of
     its columns. ``others`` are as in ``price_list``. Raises UsageError for invalid groups."""
     cost, shared = cost.copy(), []
+    for group, price in groups_of(groups, columns):
+        if price is not None:
+            cost[group] = price
+        shared.append(group)
+    try:
+        return price_list(cost, shared=shared, names=columns, **others)
+    except ContradictionError as error:
+        raise UsageError(f"{option('groups')}: {error}") from error
+
+
+def groups_of(
+    groups: Sequence[str], columns: Sequence[str]
+) -> list[tuple[list[int], float | None]]:
+    """Return the columns of each group as in ``in_groups``, and its price, None without one. Raises
+    UsageError for invalid groups."""
+    found: list[tuple[list[int], float | None]] = []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         if not colon or all(word in columns for word in listed(group, columns.__contains__)):
@@ -529,15 +549,10 @@ def in_groups(
             if not fits:
                 raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
             members += fits
-        if colon:
-            amount = number(price)
-            if not 0 <= amount < math.inf:
-                raise UsageError(
-                    f"{option('groups', group)}: {price!r} is not a cost; write COLUMN,COLUMN:COST"
-                )
-            cost[members] = amount
-        shared.append(members)
-    try:
-        return price_list(cost, shared=shared, names=columns, **others)
-    except ContradictionError as error:
-        raise UsageError(f"{option('groups')}: {error}") from error
+        amount = number(price) if colon else None
+        if amount is not None and not 0 <= amount < math.inf:
+            raise UsageError(
+                f"{option('groups', group)}: {price!r} is not a cost; write COLUMN,COLUMN:COST"
+            )
+        found.append((members, amount))
+    return found

@@ -313,10 +313,7 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
 def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     """Yield sentences on why no learner is named, likely ones, and the reference at its best."""
     others = [row for row in board.rows if not row.reference]
-    keeps = f"keep {percent(board.keep)} of"
-    if not board.higher_is_better:
-        keeps = f"stay within {percent(1 - board.keep)} of"
-    what = f"{keeps} {reference.learner}'s {board.metric}"
+    what = f"{_keep(board)} {reference.learner}'s {board.metric}"
     sure = [row for row in others if row.cheap and not row.saved.lost]
     likely = [] if board.constant_holds else board.likely
     number, units = board.checked
@@ -327,11 +324,13 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         yield f"{lesser}."
     elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}{are_few}."
-    else:
+    elif any(not row.baseline for row in others):
         enough = (_too_few(board, likely[0]) if likely else "") or are_few
         lucky = [row.learner for row in others if row.saved.lost]
         only = f"; {listed(lucky)} only on validation" if lucky else ""
         yield f"No other learner is sure to {what}{enough}{only}."
+    else:
+        yield f"{reference.learner} is the only learner."
     for row in _likely_ones(likely):
         price = f"{cost(row.model.cost)} {board.unit}".rstrip()
         price += f" instead of {cost(reference.cheap.cost)}"
@@ -345,7 +344,7 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         yield from _rare_class(board, likely[0], reference)
     at = cost(reference.cheap.cost)
     at = "at its best" if at == cost(reference.best.cost) else f"at {at}"
-    yield f"bench best names {reference.learner} {at}."
+    yield f"The answer is {reference.learner} {at}."
     if board.less:
         yield _less(board, board.less)
 
@@ -411,7 +410,14 @@ def _compared(board: Board, reference: Row, more: str = "") -> str:
     words = f"{reference.learner} at its best {costs} {cost(best.cost)} and {reached}"
     if cheap == cost(best.cost):
         return f"{words}{more}."
-    return f"{words}; cut to the same quality it {costs} {cheap}{more}."
+    return f"{words}; to {_keep(board)} its {board.metric} it {costs} {cheap}{more}."
+
+
+def _keep(board: Board) -> str:
+    """Return ``keep 99% of``, or ``stay within 1% of`` for errors."""
+    if board.higher_is_better:
+        return f"keep {percent(board.keep)} of"
+    return f"stay within {percent(1 - board.keep)} of"
 
 
 def _times(row: Row) -> str:
@@ -534,7 +540,7 @@ def _caps(board: Board) -> Iterator[str]:
             answer = _always(board) if board.constant_class else "A constant answer"
             yield f"{within}, nothing is better on validation than {answer[0].lower()}{answer[1:]}."
             continue
-        reached = f"{board.metric} {quality(top.quality)} on test"
+        reached = f"{board.metric} {quality(top.quality)} on test at cost {cost(top.cost)}"
         yield f"{within}, {top.learner} is best on validation: {reached}."
         yield from _ties_at(board, at, top.learner)
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -201,14 +202,20 @@ def typical_time(learner: str, use: DatasetUse, *, fit: bool) -> float:
     """Return typical seconds of a fit or a trial from rows, features and classes of a data set; of
     an unknown learner, as of the median learner.
 
-    Ten times the columns take about 2.5 times as long (docs/reference/measurements.md, growth), so
-    time is taken to grow with the square root of their number."""
-    typical = json.loads(TYPICAL.read_text(encoding="utf-8"))
-    usual = [median(column) for column in zip(*typical.values(), strict=True)]
+    Ten times the columns take about three and a half times as long (docs/reference/measurements.md,
+    growth), so time is taken to grow with the square root of their number."""
+    typical, usual = _typical(TYPICAL)
     rows = sum(number for split, number in use.rows.items() if (split == "train") == fit)
     size = rows * math.sqrt(use.features) * (use.classes if use.classes > 2 else 1) / 1e6
     start, slope = typical.get(learner, usual)[:2] if fit else typical.get(learner, usual)[2:]
     return float(start + slope * size)
+
+
+@cache
+def _typical(file: Path) -> tuple[dict[str, list[float]], list[float]]:
+    """Return the stored figures of each learner, and their medians."""
+    typical = json.loads(file.read_text(encoding="utf-8"))
+    return typical, [median(column) for column in zip(*typical.values(), strict=True)]
 
 
 def resumed(plan: Plan, request: RunRequest) -> Plan:

@@ -38,7 +38,7 @@ from bench_core.planning.resolve_learners import (
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Metric, Source
-from bench_core.results.budgets import as_caps
+from bench_core.results.budgets import SHARE, as_caps
 from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store_files import check_store, states_folder, store_path
 from bench_core.splits import CAUTION, CUT, SPLITS, UNUSED, Note, Splits
@@ -420,6 +420,7 @@ class _Planner:
         data_slug, profile_slug = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         references = ",".join(dict.fromkeys(use.reference for use in self.uses))
         decides = [about, self.uses[0].size, references, list(metrics), sorted(trials)]
+        decides += [request.keep] * (request.keep != SHARE)
         notes = tuple(joined(self.notes))
         plan = Plan(
             run=f"{data_slug}-{profile_slug}-{digest(decides)[:8]}",

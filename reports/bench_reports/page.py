@@ -351,7 +351,7 @@ def overview(boards: Sequence[Board]) -> Overview:
     lost = ["wrong test rows"] * any(board.tested for board in shown)
     lost += ["test quality"] * any(not board.tested for board in shown)
     caption = f"Cost per row of each learner's model, in brackets its {' or '.join(lost)}."
-    caption += " Bold: what bench best names."
+    caption += " Bold: the answer of each data set."
     if any(text.endswith("?") for row in rows for text, _ in row.cells):
         caption += f" ?: not sure to keep {percent(shown[0].keep)}."
     if means:

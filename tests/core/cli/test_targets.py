@@ -95,8 +95,11 @@ def test_another_share_has_the_same_sentence_everywhere(bench):
     page = Path("board.html").read_text(encoding="utf-8")
     assert sentence.partition(", ")[0] in page
     assert "--keep 0.9 " in page  # the command that writes it
+    first = bench_core.load_run()
     bench(*run, "--keep", "90%").ok()
     assert sentence in bench("report").words
+    assert sentence not in bench("report", "1").words  # the first run has its own share
+    assert sentence not in first.conclusion
     assert bench("best").out == bench("best", "--keep", "90%").out
     result = bench_core.load_run()
     assert repr(result.best()) == repr(best)

@@ -153,6 +153,7 @@ OWN = "the costs have their own groups; not used: "
     [
         (PLAIN, "age,sex:12", 14, "us", REPLACED + "age, sex"),
         (PLAIN, "age,sex:10", 12, "us", ""),
+        ("city,2\n", "age,sex:12", 14, "us", ""),
         (PLAIN, "age,sex", 12, "us", ""),
         ("name,price (EUR)\n" + PLAIN, "age,sex", 12, "EUR", ""),
         (UNGROUPED, "sex,city:3", 4, "ms", REPLACED + "sex, city"),
@@ -169,6 +170,14 @@ def test_costs_without_groups_and_unit_get_those_of_the_data(
     splits = with_costs(data, costs, groups=(group,), unit="us")
     assert (splits.costs.everything, splits.costs.unit) == (everything, unit)
     assert splits.notes == (*data.notes, *filter(None, [note]))
+
+
+@pytest.mark.parametrize("group", ["age,sex", "age,city:3"])
+def test_a_column_without_a_price_needs_a_group_with_one(tmp_path, group):
+    costs = tmp_path / "costs"
+    costs.write_text("city,2\n")
+    data = prepared(visits(tmp_path / "v.csv"))
+    refused("no cost|add a line for each", with_costs, data, costs, groups=(group,))
 
 
 def test_costs_contradict_a_group_without_a_price(tmp_path):

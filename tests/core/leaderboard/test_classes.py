@@ -120,8 +120,8 @@ def test_under_a_cap_the_conclusion_names_what_best_names(home):
     assert len(lines) == 2
     for cap, line in zip(caps, lines, strict=True):
         best = Choice(info, store, frame, board.dataset).at(cap).found[0]
-        words = f"{best.learner} is best on validation: accuracy {best.quality:.4f} on test."
-        assert line == f"With no row above {cap.amount:g}, {words}"
+        words = f"{best.learner} is best on validation: accuracy {best.quality:.4f} on test"
+        assert line == f"With no row above {cap.amount:g}, {words} at cost {best.cost:.2f}."
 
 
 @pytest.mark.parametrize(

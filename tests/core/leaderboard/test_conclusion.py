@@ -65,7 +65,7 @@ def said(*rows, **more):
 
 FIRST = "cegb costs 12.30 per row and has accuracy 0.9000 on test."
 SECOND = (
-    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it "
+    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; to keep 99% of its accuracy it "
     "costs 26.40, 2.1x as much (95%: 1.3x to 3.0x)."
 )
 
@@ -85,8 +85,8 @@ def test_of_an_accuracy_the_wrong_rows_are_counted():
     best = replace(GBRT, best=pick(0.994, 56.9))
     assert said(cheap, best, tested=2000)[:2] == (
         "cegb costs 12.30 per row and is wrong for 30 of 2000 test rows (1.5%).",
-        "gbrt at its best costs 56.90 and is wrong for 12 of 2000 (0.6%); cut to the same quality "
-        "it costs 26.40, 2.1x as much (95%: 1.3x to 3.0x).",
+        "gbrt at its best costs 56.90 and is wrong for 12 of 2000 (0.6%); to keep 99% of its "
+        "accuracy it costs 26.40, 2.1x as much (95%: 1.3x to 3.0x).",
     )
 
 
@@ -169,9 +169,9 @@ def test_the_reference_itself_is_best(costs, saving, ends):
 
 
 ALONE = (
-    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it "
+    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; to keep 99% of its accuracy it "
     "costs 26.40.",
-    "bench best names gbrt at 26.40.",
+    "The answer is gbrt at 26.40.",
 )
 
 
@@ -179,7 +179,7 @@ def test_bench_best_names_the_reference_at_its_best_if_no_cheaper_point_is_sure(
     whole = replace(GBRT, cheap=pick(0.9, 30.0))
     assert said(whole, row("miser"))[1:] == (
         "gbrt at its best costs 30.00 and has accuracy 0.9000 on test.",
-        "bench best names gbrt at its best.",
+        "The answer is gbrt at its best.",
     )
 
 
@@ -489,7 +489,7 @@ def test_under_caps_each_has_the_learner_that_is_best_on_validation():
     made = {"standings": caps, "constant": nothing(0.6), "constant_class": "no"}
     assert said(CEGB, GBRT, row("miser"), **made)[-3:] == (
         "With no row above 1, nothing is better on validation than always answering 'no'.",
-        "With no row above 3, gbrt is best on validation: accuracy 0.8000 on test.",
+        "With no row above 3, gbrt is best on validation: accuracy 0.8000 on test at cost 5.00.",
         "cegb is about as good.",
     )
 
