@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -355,6 +356,8 @@ def report_command(
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:
         raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
+    if plot is not None and find_spec("matplotlib") is None:
+        raise UsageError("--plot: drawing needs matplotlib; pip install 'budget-bench[plot]'")
     files: list[Path | None] = [one for one in (output, plot) if one is not None]
     for file in files:  # check all before writing one
         report_for(registry, file)

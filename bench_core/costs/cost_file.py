@@ -455,8 +455,8 @@ def _prices(
         listing.entries.extend((file.near(name), name, 0.0) for name in names_by_row)
     named = any(document.get(key) for key in ("shared", "discounted"))
     own = derived or named or any(len(group) > 1 for group in listing.groups)
-    priced = [] if own else groups_of(usual_groups, columns.names)
-    stated = {j for group, price in priced if price is not None for j in group}
+    grouped = [] if own else groups_of(usual_groups, columns.names)
+    stated = {j for group, price in grouped if price is not None for j in group}
     cost, shared = columns.arrange(listing, optional={*derived, *stated})
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
@@ -536,7 +536,7 @@ def groups_of(
 ) -> list[tuple[list[int], float | None]]:
     """Return the columns of each group as in ``in_groups``, and its price, None without one. Raises
     UsageError for invalid groups."""
-    found: list[tuple[list[int], float | None]] = []
+    grouped: list[tuple[list[int], float | None]] = []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         if not colon or all(word in columns for word in listed(group, columns.__contains__)):
@@ -554,5 +554,5 @@ def groups_of(
             raise UsageError(
                 f"{option('groups', group)}: {price!r} is not a cost; write COLUMN,COLUMN:COST"
             )
-        found.append((members, amount))
-    return found
+        grouped.append((members, amount))
+    return grouped

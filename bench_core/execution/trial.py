@@ -30,7 +30,7 @@ from bench_core.execution.predict import PredictedPath, in_order, predict_split,
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.calibration import Calibration, calibrated
 from bench_core.metrics.frontier import frontier
-from bench_core.metrics.rows import right_by_class
+from bench_core.metrics.rows import TOTAL_COST, right_by_class
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.budgets import CAP, CONSTANT
 from bench_core.results.records import (
@@ -244,8 +244,9 @@ def beyond(cost: FloatArray, cap: float, copies: FloatArray) -> dict[str, float]
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
-    """Points whose values are stored: possible choices of a budget by validation results, and the
-    points of caps; none if no point can be chosen."""
+    """Points whose values are stored: possible choices of a budget by validation results, the best
+    constant that total costs are compared with, and the points of caps; none if no point can be
+    chosen."""
     path = [row for row in valid if CAP not in row.point]
     cost = np.array([row.cost for row in path])
     quality = np.array([row.metrics[primary.name] for row in path])
@@ -253,6 +254,9 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
     if len(points) == 0:
         return ()
     frontier_points = [path[k].number for k in points]
+    if primary.name == TOTAL_COST:  # a model that buys nothing either may beat it
+        constants = (row.number for row in path if CONSTANT in row.point)
+        frontier_points += [number for number in constants if number not in frontier_points]
     return (*frontier_points, *(row.number for row in valid if CAP in row.point))
 
 

@@ -173,11 +173,11 @@ def log_savings(draws: Draws, chosen: Chosen) -> FloatArray:
         np.divide(cost, mean, out=np.ones_like(cost), where=mean > 0)
         for cost, mean in zip((whole, paid), means, strict=True)
     ]
-    logs = np.log(np.clip(cost_ratio(*means), 1 / _FREE, _FREE)) + (apart[0] - apart[1])
+    logs = np.log(np.clip(cost_ratio(*means), 1 / FREE, FREE)) + (apart[0] - apart[1])
     return np.asarray(logs.round(6))
 
 
-_FREE = 1e6  # saving of a learner that pays nothing, in logarithms
+FREE = 1e6  # saving of a learner that pays nothing, in logarithms
 
 
 def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tuple[float, Saved]]:
@@ -257,7 +257,7 @@ def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:
     ends = interval(logs, np.eye(len(logs.draws))[learner], share) if alone else None
     with np.errstate(over="ignore"):  # two repeats may leave all savings possible
         ratios = np.exp(ends or spread_of(logs, learner, share))
-    low, high = np.where(ratios > _FREE / 10, np.inf, ratios).tolist()
+    low, high = np.where(ratios > FREE / 10, np.inf, ratios).tolist()
     return Interval(min(low, saving), max(high, saving))
 
 

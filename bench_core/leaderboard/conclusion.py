@@ -204,7 +204,7 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     sentences = [f"{'; '.join(parts)}."]
     others = [rows[r.learner] for r in tied if r is not top]
     if len(tied) == len(ranked):
-        sentences.append(f"{len(names)} data sets cannot tell the learners apart.")
+        sentences.insert(0, f"{len(names)} data sets cannot tell the learners apart.")
     elif others:
         sentences.append(f"{listed([*map(_name, others)])} might be as good, by Nemenyi's test.")
     else:
@@ -292,17 +292,19 @@ def _total(board: Board, row: Row | None) -> Iterator[str]:
     ends = in_brackets(row.standing.interval, cost)
     if board.nothing_pays:
         yield f"The best constant answer, which buys nothing, costs {amount} per row{ends}."
-        yield f"No model is sure to cost less; buying everything costs {cost(everything)}."
+        words = f"buying everything costs {cost(everything)} with the best answers"
+        yield f"No model is sure to cost less; {words}."
         return
     if float(cost(nothing)) <= float(cost(total)):
         same = "the same" if cost(nothing) == cost(total) else cost(total)
         yield f"Buying nothing costs {cost(nothing)} {board.unit}".rstrip() + " per row."
         yield f"{_subject(row)} costs {same}{ends}: no feature pays for itself."
-        yield f"Buying everything costs {cost(everything)}."
+        yield f"Buying everything costs {cost(everything)} with the best answers."
         return
     parts = f"{cost(paid)} for features, {cost(total - paid)} for errors{_few(board)}"
     yield f"{_subject(row)} costs {amount} per row{ends}: {parts}."
-    yield f"Buying everything costs {cost(everything)}, buying nothing {cost(nothing)}."
+    ends_of = f"{cost(everything)} with the best answers, buying nothing {cost(nothing)}"
+    yield f"Buying everything costs {ends_of}."
     if math.isnan(row.standing.interval.low):
         yield UNMEASURED
     elif row.standing.tier == 1:
@@ -564,7 +566,8 @@ def _ties_at(board: Board, at: Standings, first: str) -> Iterator[str]:
     tied = [_name(rows[standing.learner]) for standing in others if standing.tier == tier]
     better = [_name(rows[standing.learner]) for standing in others if standing.tier < tier]
     if tied and board.totals:
-        yield f"{listed(tied)} {'costs' if len(tied) == 1 else 'cost'} about as much."
+        do = "does" if len(tied) == 1 else "do"
+        yield f"{listed(tied)} {do} not cost significantly more."
     elif tied:
         yield f"{listed(tied)} {'is' if len(tied) == 1 else 'are'} about as good."
     if better:
@@ -592,7 +595,7 @@ def _repeats(board: Board, row: Row | None, reference: Row | None) -> Iterator[s
         other, factor = factors[0]
         much = board.repeats * factor
         number = f"About {math.ceil(much)}" if much <= MANY else f"More than {MANY}"
-        yield f"{number} repeats would separate {row.learner} from {other.learner}."
+        yield f"{number} repeats would separate {row.learner} from {other.learner} in cost."
 
 
 def _name(row: Row) -> str:

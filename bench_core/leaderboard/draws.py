@@ -377,7 +377,10 @@ class Draws:
         """Leave out points whose total cost on validation is not certainly below that of the best
         constant, which buys nothing: the least of many on few rows is often a lucky one."""
         key = (repeat.fold, repeat.seed)
-        place = int(np.flatnonzero(self.constant[self._rows[key, other]])[0])
+        constants = np.flatnonzero(self.constant[self._rows[key, other]])
+        if not len(constants):  # an older store may lack its values
+            return
+        place = int(constants[0])
         against = repeat.candidates[other], place
         quality = self._figures["valid_quality"]
         nothing = quality[self._rows[key, other][place]]

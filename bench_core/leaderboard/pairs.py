@@ -15,7 +15,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
-from bench_core.leaderboard.certainty import cost_ratio
+from bench_core.leaderboard.certainty import FREE, cost_ratio
 from bench_core.leaderboard.draws import (
     NO_LIMIT,
     Chosen,
@@ -163,16 +163,22 @@ def _compared(
     level = draws.level(quality, learners)
     width = [interest * float(np.abs(level.observed[[*pair]]).max()) for pair in pairs]
     for (a, b), difference in zip(pairs, differences(level, pairs, width), strict=True):
-        cost = over_repeats(draws.found, [*paid[a][:, [a, b]]]).draws
-        ratio = _ratio(cost[1], cost[0])
+        costs = paid[a]
+        cost = over_repeats(draws.found, [*costs[:, [a, b]]]).draws[:, 0]
+        ratio = float(_ratio(cost[1:], cost[:1])[0])
+        # as of savings: the noise of several repeats may exceed the smaller cost
+        logs = np.log(np.clip(_ratio(costs[:, b], costs[:, a]), 1 / FREE, FREE))
+        ratios = np.exp(over_repeats(draws.found, [*logs[:, None]]).draws[0, 1:])
+        ratios[ratios > FREE / 10], ratios[ratios < 10 / FREE] = np.inf, 0.0
+        low, high = percentiles(ratios, method="nearest")
         yield Pair(
             draws.names[learners[a]],
             draws.names[learners[b]],
             (float(level.observed[a]), float(level.observed[b])),
             difference,
-            (float(cost[0, 0]), float(cost[1, 0])),
-            float(ratio[0]),
-            percentiles(ratio[1:], method="nearest"),
+            (float(cost[0]), float(cost[1])),
+            ratio,
+            Interval(min(low, ratio), max(high, ratio)),
         )
 
 

@@ -218,6 +218,8 @@ METHODS = {
     f"point that is sure to keep {{keep}} of {{reference}}'s best quality, by a one-sided "
     f"{CONFIDENCE} bound of the paired difference on validation, joint at {JOINT_LEVEL:.0%} for "
     "the points of a learner.",
+    "apart": "Intervals ({apart}) and ties are from Student's distribution, paired over repeats "
+    "with test rows of their own, each with its own choice of the point on validation.",
     "intervals": "Intervals ({intervals}) and ties are from a paired bootstrap over queries, "
     "groups or rows that repeats the choice of the point on validation in every resample{student}.",
     "against": "A p is for no difference to {against}, two-sided and by the same method, of best "
@@ -248,6 +250,10 @@ def _facts(
     rows, training, same = (
         [name for name, kind in drawn.items() if kind == one] for one in ("rows", "training", "")
     )
+    # the last half of a fingerprint is that of the test rows
+    apart = repeats > 1 and all(
+        len({use.fingerprint[-32:] for use in uses}) == len(uses) > 1 for uses in datasets.values()
+    )
     references = {use.reference for use in info.datasets} & {*map(str, frame["learner"].unique())}
     return {
         "version": __version__,
@@ -265,7 +271,8 @@ def _facts(
         "reference": references.pop()
         if len(references) == 1
         else "the reference" * any(references),
-        "intervals": CONFIDENCE,
+        "apart": CONFIDENCE if apart else "",
+        "intervals": "" if apart else CONFIDENCE,
         "student": ", and from Student's distribution over repeats" if repeats > 1 else "",
         "keep": percent(info.keep),
         "against": against,

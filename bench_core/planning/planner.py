@@ -419,7 +419,7 @@ class _Planner:
         name = request.profile or PROFILES[0]
         data_slug, profile_slug = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         references = ",".join(dict.fromkeys(use.reference for use in self.uses))
-        decides = [about, self.uses[0].size, references, list(metrics), sorted(trials)]
+        decides: list[Any] = [about, self.uses[0].size, references, list(metrics), sorted(trials)]
         decides += [request.keep] * (request.keep != SHARE)
         notes = tuple(joined(self.notes))
         plan = Plan(

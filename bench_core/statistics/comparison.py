@@ -8,6 +8,7 @@ percentiles of few units are too narrow, and Student's interval for the mean is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -136,7 +137,7 @@ def _difference(level: Level, a: int, b: int, interest: float) -> Difference:
         edges = np.array([-interest - value, interest - value])
         p = float(2 * _above(level, np.abs(value), *noise))
         equal = abs(float(np.diff(_above(level, edges, *noise))[0]))
-        error = (ends.high - value) / NORMAL_QUANTILE
+        error = float(noise[0]) if level.groups > 1 else (ends.high - value) / NORMAL_QUANTILE
     else:
         around = value + _widening(level, LEVEL) * (drawn[1:] - drawn[1:].mean())
         # draws without a row that differs count for both sides, wherever they are after centring
@@ -146,12 +147,29 @@ def _difference(level: Level, a: int, b: int, interest: float) -> Difference:
         if p > 1 - LEVEL:
             ends = Interval(min(ends.low, 0.0), max(ends.high, 0.0))
         equal, error = float((np.abs(around) < interest).mean()), float(around.std())
-    return Difference(value, ends, p, p, equal, _more_units(value, error), bool(bounded))
+    more = _more_units(value, error, level.groups)
+    return Difference(value, ends, p, p, equal, more, bool(bounded))
 
 
-def _more_units(value: float, error: float) -> float:
-    """(z.975 + z.8)^2 over the squared ratio of value to error."""
-    return float("inf") if value == 0 else max(1.0, (2.8016 * error / value) ** 2)
+def _more_units(value: float, error: float, groups: int = 1) -> float:
+    """Return the factor on the units, or on several ``groups``, for a power of 80%: the squared
+    ratio of error to value times (z.975 + z.8)^2, of groups Student's with their number."""
+    from scipy.special import stdtrit
+
+    if value == 0:
+        return math.inf
+    many = (2.8016 * error / value) ** 2
+    if groups == 1 or many > _MOST_GROUPS:
+        return max(1.0, many)
+    for n in range(groups, _MOST_GROUPS * groups):
+        reach = float(stdtrit(n - 1, 0.975) + stdtrit(n - 1, 0.8))
+        if reach * error * math.sqrt(groups / n) <= abs(value):
+            return n / groups
+    return many
+
+
+_MOST_GROUPS = 1000
+"""Factor on the groups from which on Student's distribution is taken for the normal one."""
 
 
 def holm(p: FloatArray) -> FloatArray:

@@ -185,10 +185,11 @@ def within_budget(
         if not answer.found:
             yield f"{name}: {choice.why_not(answer.limit, learner)}"
     yield from unmeasured(info, frame, [answer.limit for answer in answers], store)
-    if first.found and len(answers) == 1 and not choice.metric.in_money:
-        free = choice.at(Budget(math.inf)).found
+    if first.found and len(answers) == 1:
+        free = [] if choice.metric.in_money else choice.at(Budget(math.inf)).found
         costs = {selection.learner: selection.pick.valid_cost for selection in free}
-        if costs == {selection.learner: selection.pick.valid_cost for selection in first.found}:
+        within = {selection.learner: selection.pick.valid_cost for selection in first.found}
+        if costs and costs == within:
             most = cost(max(costs.values()))
             yield f"this budget limits no learner: none costs more than {most} on validation"
         yield from model_of(choice, first.found[0], plugins, store, learner)

@@ -267,7 +267,8 @@ def _answer(
     if others:
         yield f"{dataset}: no result of {listed(others)} {at}"
     for pair in pairs:
-        yield from _sentences(pair, judge.higher_is_better, DATA[kind].format(unit))
+        data = DATA[kind].format(unit)
+        yield from _sentences(pair, judge.higher_is_better, data, len(repeats) * (kind == 2))
     about: dict[str, float | str] = {
         "dataset": dataset,
         "metric": judge.name,
@@ -302,7 +303,9 @@ def _cell(value: float | str) -> str:
     return f"{value:.10g}" if math.isfinite(value) else ""
 
 
-def _sentences(pair: Pair, higher: bool, data: str) -> Iterator[str]:
+def _sentences(pair: Pair, higher: bool, data: str, repeats: int = 0) -> Iterator[str]:
+    """Yield what a pair's difference and costs mean. ``data`` would separate it, or so many times
+    the ``repeats``."""
     gap = pair.difference
     # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (gap.value > 0) == higher else (pair.b, pair.a)
@@ -315,8 +318,11 @@ def _sentences(pair: Pair, higher: bool, data: str) -> Iterator[str]:
     else:
         more = gap.more_units
         much = "more than 1000 times" if more > 1000 else f"{more:.{int(more < 10)}f}x"
+        take = f"{much} the {data}"
+        if repeats and more <= 1000:
+            take = f"about {math.ceil(more * repeats)} repeats instead of {repeats}"
         no = f"{pair.a} and {pair.b} do not differ significantly"
-        yield f"{no}; that would take {much} the {data}"
+        yield f"{no}; that would take {take}"
     # a difference in cost is easier to judge than one in quality
     (cost_a, cost_b), ratio = pair.cost, saving(pair.cost_ratio)
     if math.isnan(cost_b):

@@ -82,12 +82,14 @@ class ChartView:
     draws: Draws
 
 
-def places(rising: Iterable[float], answers: Iterable[float] = ()) -> list[float]:
-    """Return the positive budgets at which some curve rises; of many an even selection, with the
-    first, the last and all ``answers``."""
+def places(
+    rising: Iterable[float], answers: Iterable[float] = (), *, count: int = PLACES
+) -> list[float]:
+    """Return the positive budgets at which some curve rises; of more than ``count`` an even
+    selection, with the first, the last and all ``answers``."""
     always = {affordable(budget) for budget in answers}
     budgets = np.unique([affordable(budget) for budget in rising if budget > 0])
-    most = max(PLACES - len(always), 2)
+    most = max(count - len(always), 2)
     even = np.linspace(0, len(budgets) - 1, min(len(budgets), most)).round().astype(int)
     return sorted({*budgets[even].tolist(), *always})
 

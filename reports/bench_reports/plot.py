@@ -65,6 +65,9 @@ MOST_BANDS = 3
 """With more learners only some have bands: the leader and the reference, as on the page, and the
 learner of ``--against``; the same on all panels."""
 
+MOST_STEPS = 200
+"""Most budgets at which bands change."""
+
 MARGIN = 0.05
 """Part of the range of curves that is free below and above them."""
 
@@ -121,8 +124,10 @@ def _banded(boards: Sequence[Board], against: str = "") -> set[str]:
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame, banded: set[str]
 ) -> tuple[FloatArray, Bands]:
-    """Return 0 and budgets at which some curve rises, and the intervals of these learners there."""
-    rising = places(point.budget for row in board.rows for point in row.curve)
+    """Return 0 and budgets at which some of these curves rises, and the learners' intervals
+    there."""
+    own = [row for row in board.rows if row.learner in banded]
+    rising = places((point.budget for row in own for point in row.curve), count=MOST_STEPS)
     budgets = np.array([0.0, *rising])
     if store is None or not len(rising):
         return budgets, {}

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_reports import papers, plot, records, terminal
+from bench_reports.page_data import affordable
 from bench_reports.palette import COLOURS, look
 from bench_reports.panels import Panels
 from helpers import example, page_run
@@ -746,6 +747,23 @@ def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference_on_e
             assert places[0] == 0
     assert plot._banded(made, "third") == {"first", "gbrt", "third"}
     assert plot._banded(made, "constant") == {"first", "gbrt"}  # a baseline has none
+
+
+def test_a_band_changes_where_its_curve_does():
+    """A path of more steps than a slider has places."""
+    run, steps = ValuedRun(), np.arange(1, 81)
+    for name in ("gbrt", "cegb"):
+        means = (1 - np.exp(-steps / 20)).tolist()
+        run.add(name, *learner_of(np.random.default_rng(0), means, steps.tolist(), 60))
+    (board,) = boards(run.info, run.frame, run)
+    places, bands = plot._bands(run.info, run, board, run.frame, {"gbrt"})
+    (row,) = (row for row in board.rows if row.learner == "gbrt")
+    rises = [affordable(point.budget) for point in row.curve]
+    assert {*rises} <= {*places}
+    assert len(row.curve) > 30
+    held = np.array([point.pick.quality for point in row.curve])
+    low, high = bands["gbrt"][np.searchsorted(places, rises)].T
+    assert ((low <= held) & (held <= high)).all()
 
 
 def test_the_range_of_a_figure_is_that_of_its_curves():

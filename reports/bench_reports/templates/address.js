@@ -3,7 +3,8 @@
 function addressOf(data, { state, set, view }) {
   const flags = { linear: "axis", whole: "range", bands: "bands" };
   let later = 0;
-  const usual = () => (set().views.some((v) => v.kind === "cap") ? "cap" : "mean"); // caps were asked for
+  // caps were asked for, but no sentence may contradict an answer above
+  const usual = () => (!set().keeps?.saved && set().views.some((v) => v.kind === "cap") ? "cap" : "mean");
   function write() {
     clearTimeout(later); // from an earlier state
     const words = new URLSearchParams();

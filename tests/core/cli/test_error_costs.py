@@ -103,6 +103,23 @@ def test_a_row_pays_for_its_purchases_and_for_its_answer(again):
     assert len({*names}) > 1
 
 
+def test_a_model_of_free_features_may_beat_the_constant(bench):
+    """Then the constant, which total costs are compared with, is on no frontier."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"free": rng.normal(size=400), "dear": rng.normal(size=400)})
+    frame["ill"] = np.where(frame["free"] + 0.5 * rng.normal(size=400) > 0, "yes", "no")
+    frame.to_csv("t.csv", index=False)
+    Path("c.csv").write_text("free,0\ndear,9\n")
+    run = ("run", "--data", "t.csv", "--label", "ill", "--costs", "c.csv", "--error-costs", "10")
+    bench(*run, "-l", "cegb", "--set", "cegb.trees=20", "--executor", "inline").ok()
+    values = next(Store("results/bench.db").values("last", split="valid"))
+    assert {"constant": 1} in [dict(point) for point in values.settings]
+    assert "cegb costs " in bench("report").words
+    said = bench("best").ok().words
+    assert "cegb: best at " in said
+    assert "run it alone with: bench run " in said
+
+
 def test_the_conclusion_has_the_parts_and_what_all_and_nothing_cost(again):
     _, bench = again
     words = bench("report", "1").words

@@ -420,6 +420,21 @@ def test_the_other_way_round_a_comparison_at_a_target_has_reciprocal_edges():
     assert edges[0] == pytest.approx(1.0, abs=0.2)  # it fails in some draws
 
 
+def test_a_ratio_of_costs_over_repeats_is_positive_and_has_its_value_in_its_interval():
+    """The costs of three repeats differ so much that their noise exceeds their mean."""
+    run = ValuedRun()
+    for seed, price in enumerate((1.0, 2.0, 15.0)):
+        rng = np.random.default_rng(seed)
+        given = {"seed": seed, "fingerprint": f"{seed:064}"}
+        run.add("gbrt", *learner_of(rng, [0.5, 0.8], [1, 20], 300), **given)
+        run.add("cegb", *learner_of(rng, [0.5, 0.8], [1, price], 300), **given)
+    call = run.info, run, run.frame, "d", ["gbrt", "cegb"], Target(0.6, "quality")
+    (pair,) = pairs_within(*call, interest=0.01)[1]
+    low, high = pair.cost_interval
+    assert 0 <= low <= pair.cost_ratio <= high
+    assert pair.cost_ratio == pytest.approx(pair.cost[1] / pair.cost[0])
+
+
 def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
     rng, run = np.random.default_rng(5), ValuedRun()
     for name, times in (("fair", 1.0), ("dearer", 1.2)):

@@ -204,8 +204,11 @@ def test_of_few_repeats_the_factor_that_would_separate_savings_is_known(seeds):
         assert row.saved.more == {}
         return
     reach = math.log(row.saved.interval.high / row.saved.interval.low) / 2
-    error = reach / stats.norm.ppf(0.975)
-    needed = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    factor = (needed * error / math.log(row.saving)) ** 2
-    assert factor > 1
-    assert row.saved.more == {"gbrt": pytest.approx(factor, rel=1e-3)}
+    spread = reach / stats.t.ppf(0.975, seeds - 1) * math.sqrt(seeds)  # of one repeat
+    enough = next(
+        n
+        for n in range(seeds, 1000)
+        if stats.t.ppf([0.975, 0.8], n - 1).sum() * spread / math.sqrt(n) <= math.log(row.saving)
+    )
+    assert enough > seeds
+    assert row.saved.more == {"gbrt": pytest.approx(enough / seeds)}

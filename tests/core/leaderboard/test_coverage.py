@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from bench_core.data import Queries
 from bench_core.execution.trial import by_group
-from bench_core.leaderboard.certainty import _FREE, _ends, savings
+from bench_core.leaderboard.certainty import FREE, _ends, savings
 from bench_core.leaderboard.draws import NO_LIMIT, Draws
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.results.budgets import SHARE, Target
@@ -124,7 +124,7 @@ def board(rng, skills, m, blocks, resamples, split=split):
     qualities, cost = map(np.stack, zip(*rows, strict=True))
     within = of_units(qualities, *units)
     ratio = np.nan_to_num(cost[0] / cost, nan=1.0)
-    logs = of_units(np.log(np.clip(ratio, 1 / _FREE, _FREE)).round(6), *units)
+    logs = of_units(np.log(np.clip(ratio, 1 / FREE, FREE)).round(6), *units)
     saving = float(np.exp(logs.observed[1]))
     return Found(
         (float(within.observed[1]), *interval(within, np.array([0.0, 1.0]))),

@@ -170,6 +170,20 @@ def test_learners_that_are_the_same_are_alike_and_never_separated():
     assert not better_than(found, higher=True).any()
 
 
+def test_more_repeats_are_those_of_students_test():
+    """The power of the paired t test by simulation at the number of repeats that is named."""
+    rng = np.random.default_rng(1)
+    found = joined([of_units(np.repeat([[x], [0.0]], 9, 1), 50) for x in (0.2, 1.0, 2.1)], False)
+    (one,) = differences(found, [(0, 1)], [0.0])
+    n = int(np.ceil(one.more_units * 3))
+    drawn = np.array([0.2, 1.0, 2.1]).mean() + np.std([0.2, 1.0, 2.1], ddof=1) * rng.normal(
+        size=(20_000, n)
+    )
+    power = (stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean()
+    assert 3 < n < 12
+    assert power == pytest.approx(0.8, abs=0.06)
+
+
 def test_more_units_are_those_of_the_usual_formula():
     values = np.random.default_rng(2).normal([[0.0], [0.1]], 1, (2, 400))
     one = differences(level(values), [(1, 0)], interest=[0.1])[0]
