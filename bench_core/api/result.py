@@ -23,7 +23,7 @@ from bench_core.leaderboard.columns import columns as board_columns
 from bench_core.leaderboard.columns import rule_words, standing_fields
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.draws import primary_metric, reference_of
-from bench_core.leaderboard.pairs import pairs_within, usual_limit
+from bench_core.leaderboard.pairs import lacking, pairs_within, usual_limit
 from bench_core.leaderboard.reports import ReportRequest, write_report
 from bench_core.leaderboard.selection import Answers, Choice, Selection
 from bench_core.plugins import load_registry
@@ -368,7 +368,7 @@ class Result(RunResult):
             limit, primary_metric(self.info, name).name, reference_of(self.info, name)
         )
         if others:
-            warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
+            warnings.warn(lacking(limit, others, where.removeprefix("at ")), stacklevel=3)
         return _frame({**pair.fields(), "compared": where} for pair in pairs)
 
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:

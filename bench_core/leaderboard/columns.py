@@ -279,8 +279,9 @@ def _explanations(board: Board) -> dict[str, str]:
     """Return the explanations of a board's columns by title."""
     half_width = f"half the {CONFIDENCE} interval{of_few_draws(board)}"
     at_best = "of its best model at any cost"
+    likely = any(row.likely and not row.cheap for row in board.rows)
     texts = {
-        "±": half_width,
+        "±": half_width + ", of a sure model" * likely,
         "errors": "mean cost of errors",
         f"best {board.metric}": at_best,
         "best ±": half_width,

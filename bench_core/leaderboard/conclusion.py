@@ -373,7 +373,7 @@ def _too_few(board: Board, likeliest: Row) -> str:
     if not (math.isfinite(enough) and number):
         return ""
     much = math.ceil(float(f"{enough * number:.1g}"))
-    times = f"{much / number:.0f} times the data"
+    times = f"{much / number:.2g} times the data"
     return f": {number} validation {units} are too few (about {much} would do: {times})"
 
 

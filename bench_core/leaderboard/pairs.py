@@ -85,8 +85,8 @@ def usual_limit(
         return NO_LIMIT, ""
     share = Target(info.keep)
     sure = {one.learner for one in choice.at(share).found if one.sure}
-    if lacking := [name for name in names if name not in sure]:
-        why = choice.why_not(share, lacking[0])
+    if others := [name for name in names if name not in sure]:
+        why = choice.why_not(share, others[0])
         return NO_LIMIT, f"{why}; shown is the best at any cost"
     return share, ""
 
@@ -140,7 +140,7 @@ def pairs_within(
     there = [name for name in there if name in place and held[:, place[name]].all()]
     others = [name for name in names if name not in there]
     if len(there) < 2 or against in others:
-        raise UsageError(f"{dataset}: no result of {listed(others)} at {words}")
+        raise UsageError(f"{dataset}: {lacking(limit, others, words)}")
     pairs = list(combinations(range(len(there)), 2))
     if against:
         mine = there.index(against)
@@ -148,6 +148,14 @@ def pairs_within(
     learners = [place[name] for name in there]
     paid = _costs(draws, chosen, learners, limit, sorted({a for a, _ in pairs}), costs)
     return draws.found, [*_compared(draws, chosen, learners, pairs, paid, interest)], others
+
+
+def lacking(limit: Limit, learners: Sequence[str], words: str) -> str:
+    """Return that learners have no point at a limit, in words."""
+    if isinstance(limit, Budget):
+        return f"no result of {listed(learners)} at {words}"
+    are = "is" if len(learners) == 1 else "are"
+    return f"{listed(learners)} {are} not sure to reach {words}"
 
 
 def _compared(

@@ -234,11 +234,14 @@ class Choice(Draws):
                 hint = meant if most == 1 and target.amount <= 100 else ""
                 return f"{words} is out of reach: it is at most {most:g}{hint}"
         best = self.chosen([NO_LIMIT])[0][NO_LIMIT].row
-        rows = best[:, [k for k, own in enumerate(self.names) if learner in ("", own)]]
-        qualities = self.valid(rows[rows >= 0])[1]
-        most = self.sign * max(self.sign * qualities, default=math.nan)
-        where = "on validation in every repeat" if len(self.repeats) > 1 else "on validation"
-        return f"no point of {who} is sure to reach {words} {where} ({most:.4g} is the best)"
+        own = [k for k, name in enumerate(self.names) if learner in ("", name)]
+        reached = [self.valid(rows[rows >= 0])[1] for rows in best[:, own]]
+        most = [max(self.sign * of) for of in reached if len(of)]
+        least = self.sign * min(most, default=math.nan)  # a point is needed in each repeat
+        several = len(self.repeats) > 1
+        where = "on validation in every repeat" if several else "on validation"
+        has = f"{least:.4g} is the best{' of its weakest repeat' * several}"
+        return f"no point of {who} is sure to reach {words} {where} ({has})"
 
 
 def _selections(draws: Draws, limit: Limit, chosen: Mapping[Limit, Chosen]) -> list[Selection]:

@@ -246,7 +246,7 @@ def _answer(
         reference_of,
         uses_of,
     )
-    from bench_core.leaderboard.pairs import pairs_within
+    from bench_core.leaderboard.pairs import lacking, pairs_within
     from bench_core.results.budgets import limit_words
     from bench_core.statistics.repeats import on_same_rows
 
@@ -265,7 +265,7 @@ def _answer(
     if kind == 2 and drawn_by_seed(uses_of(info, dataset)) == "rows":
         yield SHARED
     if others:
-        yield f"{dataset}: no result of {listed(others)} {at}"
+        yield f"{dataset}: {lacking(limit, others, words.removeprefix('at '))}"
     for pair in pairs:
         data = DATA[kind].format(unit)
         yield from _sentences(pair, judge.higher_is_better, data, len(repeats) * (kind == 2))

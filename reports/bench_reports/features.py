@@ -101,6 +101,7 @@ def command(
         if conclusions:
             console().out("\n".join(conclusions), highlight=False)
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"
+        title += f", means of {chosen.repeats} models" * (chosen.repeats > 1)
         bought = purchases(kept, info.run, chosen.points)
         if order:
             if not (steps := ordered(bought)):

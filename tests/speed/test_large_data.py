@@ -83,7 +83,7 @@ def test_large_data_is_learnt_and_judged_in_limited_memory(size, limit, home, be
     report(
         benchmark,
         {"ours": [peaks.seconds]},
-        work=f"bench run, {' + '.join(map(str, ROWS[size]))} rows of 28",
+        work=f"a run of {' + '.join(map(str, ROWS[size]))} rows of 28",
         facts={f"GiB, {name}": getattr(peaks, name) / GIB for name in held},
         values={"memory": value(peaks.private / GIB, "GiB", limit / GIB)},
         scale=ROWS[size][0] / ROWS["paper"][0],
