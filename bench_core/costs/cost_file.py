@@ -454,8 +454,8 @@ def _prices(
         listing.groups.append([*range(where, where + len(names_by_row))])
         listing.entries.extend((file.near(name), name, 0.0) for name in names_by_row)
     named = any(document.get(key) for key in ("shared", "discounted"))
-    own = derived or named or any(len(group) > 1 for group in listing.groups)
-    grouped = [] if own else groups_of(usual_groups, columns.names)
+    has_groups = derived or named or any(len(group) > 1 for group in listing.groups)
+    grouped = [] if has_groups else groups_of(usual_groups, columns.names)
     stated = {j for group, price in grouped if price is not None for j in group}
     cost, shared = columns.arrange(listing, optional={*derived, *stated})
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}

@@ -234,8 +234,8 @@ class Choice(Draws):
                 hint = meant if most == 1 and target.amount <= 100 else ""
                 return f"{words} is out of reach: it is at most {most:g}{hint}"
         best = self.chosen([NO_LIMIT])[0][NO_LIMIT].row
-        own = [k for k, name in enumerate(self.names) if learner in ("", name)]
-        reached = [self.valid(rows[rows >= 0])[1] for rows in best[:, own]]
+        places = [k for k, name in enumerate(self.names) if learner in ("", name)]
+        reached = [self.valid(rows[rows >= 0])[1] for rows in best[:, places]]
         most = [max(self.sign * of) for of in reached if len(of)]
         least = self.sign * min(most, default=math.nan)  # a point is needed in each repeat
         several = len(self.repeats) > 1

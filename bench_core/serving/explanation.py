@@ -107,27 +107,27 @@ class Record:
         elif not isinstance(program, Program):
             why = _end_of_policy(program, self.requested, " within the rest of the cap" * bool(cap))
             left = {*program.features.tolist()}.difference(self.features)
-            price = min((self.price([feature]) for feature in left), default=0.0)
+            price = min((self._price([feature]) for feature in left), default=0.0)
             why += self._refused("the cheapest one left costs", price)
         else:
             why = _end(program, answer, self.gated)
             step = program.steps[answer.step]
             if step.gate != "always" and (next_step := max(step.then, step.otherwise)) >= 0:
-                price = self.price(program.features_of([program.steps[next_step]]).tolist())
+                price = self._price(program.features_of([program.steps[next_step]]).tolist())
                 why += self._refused(f"the purchases of step {next_step} cost at most", price)
         if self.steps:  # a policy pays for its last decision, too
             last = self.steps[-1]
             self.steps[-1] = replace(last, cost=_rounded(last.cost + answer.spent - self._spent))
         return Explanation((*self.steps,), answer, why)
 
-    def price(self, features: Iterable[int]) -> float:
+    def _price(self, features: Iterable[int]) -> float:
         """Return the price of features beyond those that the row has, NaN if it is unknown."""
         return self.needs.price_beyond(self.features, features)
 
     def beyond_cap(self, columns: Sequence[str], cap: str) -> str:
         """Return that the purchase of the refused features, of these columns, would exceed a cap,
         in words."""
-        if not (price := self.price(self.refused)) > 0:
+        if not (price := self._price(self.refused)) > 0:
             return f"the next purchase or evaluation would exceed {cap}"
         means, prices = " at mean prices" * bool(self.needs.by_row), self.needs.prices
         more = " and evaluations" * (prices is not None and prices.split + prices.tree > 0)

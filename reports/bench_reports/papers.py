@@ -159,8 +159,8 @@ def latex(
                 label = f"{board.dataset}{'-budgets' if panel.title else ''}"
                 lines += [*_latex_panel(board, panel, label), ""]
                 tables.append(panel)
-        own = f"{board.dataset}: " * several
-        lines += [f"% {one_line(own + x)}" for x in [*mark_lines(board), *board.remarks()]]
+        prefix = f"{board.dataset}: " * several
+        lines += [f"% {one_line(prefix + x)}" for x in [*mark_lines(board), *board.remarks()]]
     note = _note(shown, tables, several)
     methods = paragraph(run, frame, against, made_by, tex, tex_code, registry)
     lines += ["\\paragraph{Tables.}", tex(note), "", "\\paragraph{Methods.}", methods, ""]

@@ -126,8 +126,8 @@ def _bands(
 ) -> tuple[FloatArray, Bands]:
     """Return 0 and budgets at which some of these curves rises, and the learners' intervals
     there."""
-    own = [row for row in board.rows if row.learner in banded]
-    rising = places((point.budget for row in own for point in row.curve), count=MOST_STEPS)
+    with_bands = [row for row in board.rows if row.learner in banded]
+    rising = places((point.budget for row in with_bands for point in row.curve), count=MOST_STEPS)
     budgets = np.array([0.0, *rising])
     if store is None or not len(rising):
         return budgets, {}
